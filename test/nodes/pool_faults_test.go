@@ -30,6 +30,7 @@ func TestPoolOutlivesItsTroubles(t *testing.T) {
 		{"a writer is cut off, and another commits", cutOffWriter},
 		{"nodes are killed amid a copy", killedAmidACopy},
 		{"nodes are killed amid a merge", killedAmidAMerge},
+		{"nodes are killed amid a sorted merge", killedAmidASortedMerge},
 		{"a peer is stopped", stoppedPeer},
 		{"two attempts of one name", equalNames},
 		{"the leader is killed at the seal", killedAtTheSeal},
@@ -282,33 +283,62 @@ commits "$1" "$2"`, mapName(number), fmt.Sprint(large/parts))
 		pieces[0] += fmt.Sprintf(`head -c %d "$1/map-%s"; `, large/parts, mapName(number))
 		pieces[1] += fmt.Sprintf(`tail -c %d "$1/map-%s"; `, large/parts, mapName(number))
 	}
-	g.whole(m.Nodes[0])
-	reader := g.poorest()
+	var wants []read
 	for part := range parts {
-		want := g.sh(m.Nodes[0], fmt.Sprintf(`{ %s} | sha256sum`, pieces[part]))
-		name, got := fmt.Sprintf("part-%06d", part), ""
-		sender, ended := m.underWay(reader, false, func() (err error) {
-			got, err = reader.Tool("bash", "-o", "pipefail", "-c", `cat "$0" | sha256sum`, reader.Mount()+g.dir+"/"+name)
+		wants = append(wants, read{fmt.Sprintf("part-%06d", part), g.sh(m.Nodes[0], fmt.Sprintf(`{ %s} | sha256sum`, pieces[part]))})
+	}
+	g.outlives(wants)
+}
+
+// killedAmidASortedMerge is killedAmidAMerge of a part that is in order.
+func killedAmidASortedMerge(m *team) {
+	g := m.stage("sorted", "maps=3 copies=2 record=fixed:64 key=0 sort=key")
+	for number := range 3 {
+		g.lay(m.Nodes[number], number)
+		g.sh(m.Nodes[number], commits+`commits "$1" "$2"`, mapName(number))
+	}
+	var wants []read
+	for from := range 2 {
+		wants = append(wants, read{fmt.Sprintf("part-000000@maps=%d-%d", from, from+1), g.sh(m.Nodes[0], `python3 -c 'import sys
+all = b"".join(open(name, "rb").read() for name in sys.argv[1:])
+sys.stdout.buffer.write(b"".join(sorted(all[i:i+64] for i in range(0, len(all), 64))))' "$1/map-$2" "$1/map-$3" | sha256sum`, mapName(from), mapName(from+1))})
+	}
+	g.outlives(wants)
+}
+
+// A read is of a part, and the sum of what is in it.
+type read struct{ name, want string }
+
+// outlives reads parts on a node that has to fetch for them. Amid the first, the node that
+// sends is killed; amid the second, the one that reads.
+func (g stage) outlives(parts []read) {
+	g.t.Helper()
+	g.whole(g.Nodes[0])
+	reader := g.poorest()
+	for i, part := range parts {
+		got := ""
+		sender, ended := g.underWay(reader, false, func() (err error) {
+			got, err = reader.Tool("bash", "-o", "pipefail", "-c", `cat "$0" | sha256sum`, reader.Mount()+g.dir+"/"+part.name)
 			return err
 		})
-		if part == 0 {
+		if i == 0 {
 			sender.Kill()
-			m.must(ended())
+			g.must(ended())
 			sender.Start()
 		} else {
 			reader.Kill()
 			if err := ended(); err == nil {
-				m.t.Error("a part was read whole whose daemon was killed amid its merge")
+				g.t.Error("a part was read whole whose daemon was killed amid its merge")
 			}
 			reader.Start()
-			got = g.sum(reader, name)
+			got = g.sum(reader, part.name)
 		}
-		if got != want {
-			m.t.Errorf("part %d is %s, want %s", part, got, want)
+		if got != part.want {
+			g.t.Errorf("%s is %s, want %s", part.name, got, part.want)
 		}
-		m.voting()
+		g.voting()
 	}
-	g.whole(m.Nodes[0])
+	g.whole(g.Nodes[0])
 	g.gone()
 }
 
