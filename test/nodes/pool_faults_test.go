@@ -2,7 +2,6 @@ package nodes_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -345,18 +344,7 @@ func (g stage) outlives(parts []read) {
 // poorest is the node that has the fewest maps of the stage.
 func (g stage) poorest() (n *daemon.Place) {
 	g.t.Helper()
-	var shown struct {
-		Nodes []struct {
-			Host string
-			Maps int
-		}
-	}
-	text := g.Nodes[0].Do("shuffle", "show", "--json", strings.TrimPrefix(g.dir, "/shuffle/"))
-	g.must(json.Unmarshal([]byte(text), &shown))
-	kept := make(map[string]int)
-	for _, one := range shown.Nodes {
-		kept[one.Host] = one.Maps
-	}
+	kept := keptBy(g.t, g.Nodes[0], strings.TrimPrefix(g.dir, "/shuffle/"))
 	return slices.MinFunc(g.Nodes, func(a, b *daemon.Place) int { return kept[a.Host.Name] - kept[b.Host.Name] })
 }
 

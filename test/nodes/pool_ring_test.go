@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankfs/test/cluster"
+	"rankfs/test/daemon"
 )
 
 // With place=ring maps are where their names say, whichever node writes them; else the
@@ -17,7 +18,7 @@ func TestPlacedByTheRing(t *testing.T) {
 	c := cluster.Bare(t)
 	nodes := newTeam(t, c, c.Hosts()[:3], "--pool-ram", "64MiB").Nodes
 	defer func() { endJob(t, nodes) }()
-	write := func(on int, stage string) (kept map[string]int) {
+	write := func(on int, stage string) map[string]int {
 		inJob(nodes[on], `python3 -c '
 import os, sys
 for number in range(int(sys.argv[2])):
@@ -25,21 +26,7 @@ for number in range(int(sys.argv[2])):
     open(name, "w").write(f"{number:06d}\n")
     os.rename(name, f"{sys.argv[1]}/map-{number:06d}")' "$1/$2" "$3"
 [ "$(cat "$1/$2/part-000000")" = "$(seq -f %06g 0 $(($3-1)))" ]`, stage, fmt.Sprint(number))
-		var shown struct {
-			Nodes []struct {
-				Host string
-				Maps int
-			}
-		}
-		text := nodes[on].Do("shuffle", "show", "--json", "job/"+stage)
-		if err := json.Unmarshal([]byte(text), &shown); err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
-		kept = make(map[string]int)
-		for _, n := range shown.Nodes {
-			kept[n.Host] = n.Maps
-		}
-		return kept
+		return keptBy(t, nodes[on], "job/"+stage)
 	}
 	nodes[0].Do("shuffle", "create", "job/ring", fmt.Sprintf("maps=%d", number), "copies=1", "place=ring")
 	nodes[0].Do("shuffle", "create", "job/writer", fmt.Sprintf("maps=%d", number), "copies=1", "place=writer")
@@ -54,4 +41,24 @@ for number in range(int(sys.argv[2])):
 	if got := write(2, "writer"); !maps.Equal(got, map[string]int{nodes[2].Host.Name: number}) {
 		t.Errorf("without a ring maps are on %v", got)
 	}
+}
+
+// keptBy is how many maps of a stage each host has.
+func keptBy(t *testing.T, asked *daemon.Place, stage string) map[string]int {
+	t.Helper()
+	var shown struct {
+		Nodes []struct {
+			Host string
+			Maps int
+		}
+	}
+	text := asked.Do("shuffle", "show", "--json", stage)
+	if err := json.Unmarshal([]byte(text), &shown); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	kept := make(map[string]int)
+	for _, n := range shown.Nodes {
+		kept[n.Host] = n.Maps
+	}
+	return kept
 }
