@@ -77,6 +77,7 @@ func TestManyPushesAndPulls(t *testing.T) {
 	l.Close()
 	before := descriptors(t)
 	t.Run("", func(t *testing.T) {
+		const turn = 10 * time.Minute // each waits for it as long as it takes
 		var most, now atomic.Int64
 		sides := make([]*pair, 2)
 		for i := range sides {
@@ -93,14 +94,14 @@ func TestManyPushesAndPulls(t *testing.T) {
 			}
 			k.then = func(context.Context, []byte) error { now.Add(-1); return nil }
 			server, _ := k.serve(t, l, wire.Limits{Pushes: 3, Requests: 3})
-			sides[i] = &pair{k, server, newClient(t, dial, wire.Config{Wait: time.Minute})}
+			sides[i] = &pair{k, server, newClient(t, dial, wire.Config{Wait: turn})}
 		}
 		var all sync.WaitGroup
 		for i := range 60 {
 			for _, p := range sides {
 				size := i*9973 + 1
 				all.Go(func() {
-					q := wire.Request{Call: callPush, Wait: time.Minute}
+					q := wire.Request{Call: callPush, Wait: turn}
 					result, err := p.client.Push(t.Context(), "n", q, of(size))
 					if err != nil || binary.LittleEndian.Uint64(result) != uint64(size) {
 						t.Errorf("%d bytes pushed: %v, %v", size, result, err)
@@ -108,7 +109,7 @@ func TestManyPushesAndPulls(t *testing.T) {
 				})
 				all.Go(func() {
 					got := make([]byte, size)
-					q := wire.Request{Call: callPull, Wait: time.Minute, Bytes: uint64(size)}
+					q := wire.Request{Call: callPull, Wait: turn, Bytes: uint64(size)}
 					if err := p.client.Pull(t.Context(), "n", q, wire.NewScatter([][]byte{got})); err != nil || !bytes.Equal(got, pattern(size)) {
 						t.Errorf("%d bytes pulled: %v", size, err)
 					}
@@ -120,7 +121,10 @@ func TestManyPushesAndPulls(t *testing.T) {
 			t.Errorf("%d pushes were under way, want 3 on each side at most", n)
 		}
 		for _, p := range sides {
-			for range 60 {
+			if n := len(p.ends); n != 60 {
+				t.Errorf("%d of 60 pushes came", n)
+			}
+			for range len(p.ends) {
 				if end := <-p.ends; end.err != nil || !bytes.Equal(end.got, pattern(len(end.got))) {
 					t.Errorf("%d bytes, %v", len(end.got), end.err)
 				}
