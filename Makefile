@@ -26,9 +26,9 @@ test check: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=fal
 # fewer rounds. In make check the race detector sees neither these, nor clients of an HDFS,
 # whose tests wait for it most of the time, nor benchmarks; neither run has those in BRIM, in
 # which one goroutine fills a state to its bound, reads a long order on its own, has very
-# many batches, chunks or slabs, or damages each byte in turn, or which hold a policy of the
-# cache to the best one, but for four jobs side by side; nor is the system tested with one
-# processor, as its daemons wait for the disk: make soak has all these.
+# many batches, chunks or slabs, simulates a cache, or damages each byte in turn, or which
+# hold a policy of the cache to the best one, but for four jobs side by side; nor is the
+# system tested with one processor, as its daemons wait for the disk: make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)
@@ -36,7 +36,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
-BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView)?$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView)?$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = $$($(GO) list ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire | grep -v $(PURE))
@@ -113,7 +113,7 @@ soak: deps
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/posix 20 20000
 	test/fuzz 30s
-	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./cache/disks ./cache/pack ./cmd/internal/views ./meta/state ./meta/wire
+	$(GO) test -race -timeout 1h -count 1 $$($(GO) list ./... | grep $(OUTSIDE) | grep -v $(DAEMONS)) ./cache ./cache/disks ./cache/pack ./cmd/internal/views ./cmd/rankfs ./meta/state ./meta/wire
 	GOMAXPROCS=1 $(GO) test -timeout 1h -count 1 ./test/system ./cache ./cache/disks ./cmd/internal/views ./meta/wire
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
