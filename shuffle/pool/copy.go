@@ -41,11 +41,11 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 		c.Nodes = append(c.Nodes, first)
 	}
 	nodes := p.config.Nodes()
-	key := placement.Key(g.job.is.Name, g.name, c.Map)
+	choose := g.chooser(is, c, s, nodes)
 	var failed []error
 	for begun := time.Now(); len(c.Nodes) < is.Spec.Copies && (failed == nil || time.Since(begun) < copyTime); {
 		var ask []string
-		for _, id := range placement.Choose(key, is.Spec.Copies, first, nodes) {
+		for _, id := range choose(nodes) {
 			if !slices.Contains(c.Nodes, id) && len(c.Nodes)+len(ask) < is.Spec.Copies {
 				ask = append(ask, id)
 			}
@@ -86,4 +86,17 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 			"copies", len(c.Nodes), "wanted", is.Spec.Copies, "cause", errors.Join(failed...))
 	}
 	return nil
+}
+
+// chooser is what chooses of some nodes those of the copies: with place=ring by the name of the
+// map, else in turn, and those first to which the attempt went ahead.
+func (g stage) chooser(is state.PoolStage, c *state.Commit, s *sealing, nodes []placement.Node) func([]placement.Node) []string {
+	switch {
+	case is.Spec.Ring:
+		key := placement.Key(g.job.is.Name, g.name, c.Map)
+		return func(nodes []placement.Node) []string { return placement.Choose(key, is.Spec.Copies, "", nodes) }
+	case s.ahead.went(is):
+		return s.ahead.turn.choose
+	}
+	return s.files.turns.next(g.job.is.Name, is, c.Writer, nodes).choose
 }

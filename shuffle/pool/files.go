@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,7 @@ type files struct {
 	inspecting chan struct{} // has room for one
 	promised   promises
 	tailed     tailed
+	turns      turns
 }
 
 const (
@@ -155,6 +157,9 @@ func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) 
 		}
 		for _, name := range names {
 			f.tailed.below(name + "/")
+			if number, err := strconv.ParseUint(name, 10, 64); err == nil {
+				f.turns.forget(number)
+			}
 			s.removeAll(name)
 		}
 	}

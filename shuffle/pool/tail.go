@@ -16,7 +16,6 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
-	"rankfs/shuffle/placement"
 )
 
 // What is written of attempts goes to the nodes that are to have copies while it is written:
@@ -47,6 +46,7 @@ type tail struct {
 	is      state.PoolStage
 	attempt meta.Attempt
 	nonce   uint64 // no other tail has it
+	turn    turn   // once something goes
 
 	end  chan struct{} // closed when it is to end
 	stop context.CancelFunc
@@ -78,7 +78,7 @@ func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 	all.mu.of[path] = t
 	go func() {
 		defer close(t.done)
-		all.follow(ctx, t, path)
+		all.follow(ctx, f, t, path)
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		if all.mu.of[path] == t && len(t.sent) == 0 {
@@ -129,6 +129,11 @@ func (t *tail) has(node string, g state.PoolStage) int64 {
 	return t.sent[node]
 }
 
+// went reports whether something of the attempt has gone to other nodes, or was to.
+func (t *tail) went(g state.PoolStage) bool {
+	return t != nil && t.is.Generation == g.Generation && t.turn.given != nil
+}
+
 // number is the nonce, if there is a tail.
 func (t *tail) number() uint64 {
 	if t == nil {
@@ -139,7 +144,7 @@ func (t *tail) number() uint64 {
 
 // follow sends what is written until the tail ends, no node takes it, or it cannot be committed
 // any more: its file has gone, or its stage, or another attempt has won.
-func (all *tails) follow(ctx context.Context, t *tail, path string) {
+func (all *tails) follow(ctx context.Context, f *files, t *tail, path string) {
 	var file *os.File
 	defer func() {
 		if file != nil {
@@ -177,7 +182,7 @@ func (all *tails) follow(ctx context.Context, t *tail, path string) {
 			continue
 		}
 		if nodes == nil {
-			if nodes = all.targets(t); len(nodes) == 0 {
+			if nodes = all.targets(f, t); len(nodes) == 0 {
 				return
 			}
 		}
@@ -215,11 +220,11 @@ func (t *tail) rest(ctx context.Context) bool {
 	return false
 }
 
-// targets are the nodes that a commit would give copies.
-func (all *tails) targets(t *tail) []string {
-	key, self := placement.Key(t.stage.job.is.Name, t.stage.name, t.attempt.Map), all.config.Cluster.Self()
-	nodes := placement.Choose(key, t.is.Spec.Copies, self, all.config.Nodes())
-	return slices.DeleteFunc(nodes, func(id string) bool { return id == self })
+// targets are the nodes that a commit will give copies.
+func (all *tails) targets(f *files, t *tail) []string {
+	self, nodes := all.config.Cluster.Self(), all.config.Nodes()
+	t.turn = f.turns.next(t.stage.job.is.Name, t.is, self, nodes)
+	return slices.DeleteFunc(t.turn.choose(nodes), func(id string) bool { return id == self })
 }
 
 // written is how far a file is written beyond an offset, without what is only reserved; below
