@@ -62,6 +62,27 @@ func (p *Part) Name() partName {
 // Size is how many bytes it has.
 func (p *Part) Size() int64 { return p.size }
 
+// A Generation is what a stage was between two resets.
+type Generation struct {
+	pool          *Pool
+	stage, number uint64
+}
+
+// Of is the generation that the part is of.
+func (p *Part) Of() Generation { return Generation{p.pool, p.Stage, p.Generation} }
+
+// Current reports whether the stage is there, and was not reset since.
+func (g Generation) Current() bool {
+	for _, j := range g.pool.config.State.PoolJobs() {
+		for _, is := range g.pool.config.State.Stages(j.Number) {
+			if is.Number == g.stage {
+				return is.Generation == g.number
+			}
+		}
+	}
+	return false
+}
+
 // part is a part of a sealed stage, with what its pieces are.
 func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
 	if name.Number >= is.Spec.Parts {

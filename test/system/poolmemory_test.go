@@ -78,6 +78,26 @@ done`, stage, strconv.Itoa(parts))
 	}
 }
 
+// Parts of stages that are gone, or were reset, have their memory for the next: nobody can read
+// them again.
+func TestMemoryOfPartsThatAreGone(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	n, stage := pool(t, "maps=1 parts=1 copies=1")
+	for range 2 {
+		for _, end := range []func(){
+			func() { n.ok("shuffle", "reset", "job/stage") },
+			func() { sh(t, `rm -r "$1"; mkdir "$1"; echo 'maps=1 parts=1 copies=1' > "$1/spec"`, stage) },
+		} {
+			sh(t, `head -c 4M /dev/urandom > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"; cmp "$1/map-000000" "$1/part-000000"`, stage)
+			if used := n.status().Tiers[0].Used; used < 4*mib || used > 6*mib {
+				t.Errorf("the cache has %d bytes, where one part of 4 MiB can be read", used)
+			}
+			end()
+		}
+	}
+}
+
 // A job with a quota has no more in all its copies: renames, new attempts and reservations
 // that would are EDQUOT, and what is removed makes room.
 func TestQuotaOfAJob(t *testing.T) {

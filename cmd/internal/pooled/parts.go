@@ -14,14 +14,20 @@ import (
 )
 
 // Parts makes files of parts in a cache: a slab can be made again from the maps when it was
-// given up. A reducer reads its part once, so few stay that were read, and the next part
-// has the memory of one that goes: fresh memory takes longer to get than the bytes do.
-// The lock guards read, and is not held while the cache is called.
+// given up. A reducer reads its part once, so few stay that were read, and none that nobody
+// can open any more: the next part has the memory of one that goes. Fresh memory takes longer
+// to get than the bytes do. The lock guards read, and is not held while the cache is called.
 type Parts struct {
 	Cache *cache.Cache
 
 	mu   sync.Mutex
-	read []cache.Key // last, the latest at the end
+	read []wasRead // last, the latest at the end
+}
+
+// A wasRead is a part that was read.
+type wasRead struct {
+	key cache.Key
+	of  pool.Generation
 }
 
 // partsRead is how many of the parts that were read last stay: somebody may look twice.
@@ -29,40 +35,62 @@ const partsRead = 4
 
 // Open implements pool.Maker.
 func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
-	k := part{of}.Key(0, 0)
-	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0, k)
+	is := wasRead{part{of}.Key(0, 0), of.Of()}
+	p.discard(p.stale(is.of))
+	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0, is.key)
 	if err != nil {
 		return nil, err
 	}
-	return opened{s, k, p}, nil
+	return opened{s, is, p}, nil
 }
 
-// wasRead has the part go that was read longest ago, if more were than stay.
-func (p *Parts) wasRead(k cache.Key) {
+// stale takes those of stages that are gone, or were reset, which that of a part is not that
+// is opened now.
+func (p *Parts) stale(now pool.Generation) (gone []wasRead) {
 	p.mu.Lock()
-	p.read = append(slices.DeleteFunc(p.read, func(other cache.Key) bool { return other == k }), k)
-	var gone []cache.Key
+	defer p.mu.Unlock()
+	var stay []wasRead
+	for _, one := range p.read {
+		if one.of == now || one.of.Current() {
+			stay = append(stay, one)
+		} else {
+			gone = append(gone, one)
+		}
+	}
+	p.read = stay
+	return gone
+}
+
+// add has the part go that was read longest ago, if more were than stay.
+func (p *Parts) add(is wasRead) {
+	p.mu.Lock()
+	p.read = append(slices.DeleteFunc(p.read, func(other wasRead) bool { return other.key == is.key }), is)
+	var gone []wasRead
 	if n := len(p.read) - partsRead; n > 0 {
 		gone = slices.Clone(p.read[:n])
 		p.read = slices.Delete(p.read, 0, n)
 	}
 	p.mu.Unlock()
-	for _, k := range gone {
-		p.Cache.Discard(k)
+	p.discard(gone)
+}
+
+func (p *Parts) discard(parts []wasRead) {
+	for _, one := range parts {
+		p.Cache.Discard(one.key)
 	}
 }
 
 // An opened is a part that is open.
 type opened struct {
 	*cache.Slab
-	key   cache.Key
+	is    wasRead
 	parts *Parts
 }
 
 // Release implements pool.File.
 func (o opened) Release() {
 	o.Slab.Release()
-	o.parts.wasRead(o.key)
+	o.parts.add(o.is)
 }
 
 // A part is a cache.Series of one batch.
