@@ -16,7 +16,7 @@ import (
 // programs that commit many maps at a time do so in several of them.
 const (
 	lanePrefix = ".lane-"
-	lanes      = 64 // as many as requests that the kernel has under way
+	lanes      = 64 // more than a node has that write at a time, as a rule
 	laneBits   = 52 // of the number of a stage; that of its lane stands above it
 )
 
