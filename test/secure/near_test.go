@@ -58,9 +58,9 @@ func (h hdfsWith) near(t *testing.T, conf string) (read func(*testing.T)) {
 	}
 }
 
-// pause is between two rounds of readers, and two changes of what they read: both go on
-// for minutes, beside other tests.
-const pause = time.Second / 2
+// pause is between two rounds of readers, unless the test waits for one, and between two
+// changes of what they read: both go on for minutes, beside other tests.
+const pause = 4 * time.Second
 
 // Readers are processes that read a mount over and over, by the files of the blocks of
 // its host's datanode, each a view of its own.
@@ -70,6 +70,7 @@ type readers struct {
 	want   string
 	views  []string
 	rounds []atomic.Int64 // of each, all of them right
+	more   chan struct{}  // has one that rests begin its next round
 	stop   atomic.Bool
 	work   sync.WaitGroup
 	open   map[string]int // descriptors of the daemon before they began
@@ -83,7 +84,7 @@ func (h hdfsWith) readNear(t *testing.T, conf string) *readers {
 			"--krb5-conf", h.Path("krb5.conf"), "--hadoop-conf", conf),
 		t: t, want: string(bytes.Join(h.records, nil)), views: []string{"d@epoch=0", "d@epoch=1"},
 	}
-	r.rounds = make([]atomic.Int64, len(r.views))
+	r.rounds, r.more = make([]atomic.Int64, len(r.views)), make(chan struct{})
 	r.Start()
 	r.Do("dataset", "create", "d", "--source", "hdfs://"+h.Address()+"/data", "--as", "files", "--ranks", "1", "--batch", "1")
 	for i := range r.views {
@@ -94,7 +95,7 @@ func (h hdfsWith) readNear(t *testing.T, conf string) *readers {
 		r.work.Go(func() {
 			for !r.stop.Load() && !t.Failed() {
 				r.read(i)
-				time.Sleep(pause)
+				r.rest()
 			}
 		})
 	}
@@ -103,6 +104,23 @@ func (h hdfsWith) readNear(t *testing.T, conf string) *readers {
 		r.work.Wait()
 	})
 	return r
+}
+
+func (r *readers) rest() {
+	select {
+	case <-r.more:
+	case <-time.After(pause):
+	}
+}
+
+// hurry has those that rest begin their next round.
+func (r *readers) hurry() {
+	for range r.views {
+		select {
+		case r.more <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // read reads a view anew.
@@ -134,7 +152,10 @@ func (r *readers) byFile(when string) {
 		r.Status(&from)
 		for i := range r.rounds {
 			begun := r.rounds[i].Load()
-			eventually.Within(r.t, mountedTime, when+": the readers go on", func() bool { return r.rounds[i].Load() > begun+1 || r.t.Failed() })
+			eventually.Within(r.t, mountedTime, when+": the readers go on", func() bool {
+				r.hurry()
+				return r.rounds[i].Load() > begun+1 || r.t.Failed()
+			})
 		}
 		r.Status(&to)
 		n := to.HDFS.Bytes - from.HDFS.Bytes
