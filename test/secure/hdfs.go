@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -12,7 +14,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/colinmarc/hdfs/v2"
+	krb "github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/test/cluster"
 	"rankfs/test/eventually"
 	"rankfs/test/hadoop"
 )
@@ -23,7 +31,7 @@ type Settings map[string]string
 // Address is HOST:PORT of the namenode.
 func (r *Realm) Address() string { return r.name }
 
-// Configure writes the files that NameNode, DataNode and Shell go by, and
+// Configure writes the files that NameNode, DataNode and Java go by, and
 // clients may: those of an HDFS with Kerberos and block tokens, and changes.
 func (r *Realm) Configure(changes Settings) {
 	r.t.Helper()
@@ -35,6 +43,7 @@ func (r *Realm) Configure(changes Settings) {
 		"dfs.datanode.http.address": FreePort(r.t),
 	}
 	maps.Copy(conf, changes)
+	r.protection, _, _ = strings.Cut(changes["dfs.data.transfer.protection"], ",")
 	r.Conf("conf", conf)
 }
 
@@ -119,19 +128,24 @@ func (r *Realm) settings(name string, values Settings) {
 	r.File(name, string(b))
 }
 
-func (r *Realm) java(class string, args ...string) []string {
+func (r *Realm) home() hadoop.Home {
 	r.t.Helper()
 	home, err := hadoop.Prepare(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return home
+}
+
+func (r *Realm) java(class string, args ...string) []string {
+	r.t.Helper()
+	home := r.home()
 	options := append([]string{"-Djava.security.krb5.conf=" + r.Path("krb5.conf"), home.Native()}, hadoop.DaemonOptions...)
 	return home.Line(r.Path("conf"), options, class, args...)
 }
 
 const (
 	nameNode = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-	shell    = "org.apache.hadoop.fs.FsShell"
 	dataNode = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 )
 
@@ -145,8 +159,9 @@ func (r *Realm) NameNode() (stop func()) {
 	}
 	defer done()
 	if !r.formatted {
-		format := r.java(nameNode, "-format", "-force", "-nonInteractive")
-		r.Run(format[0], format[1:]...)
+		if err := r.home().Format(r.t.Context(), r.Path("tmp/dfs/name")); err != nil {
+			r.t.Fatal(err)
+		}
 		r.Run("kinit", "-kt", r.Path("nn.keytab"), "nn/localhost")
 		r.formatted = true
 	}
@@ -184,12 +199,12 @@ func (r *Realm) AwaitBlocks(file string) {
 // await waits until there is no error.
 func (r *Realm) await(holds func(*namenode.Client) error) {
 	r.t.Helper()
-	config, err := namenode.FromConf(r.Path("conf"), "")
+	names, err := namenode.FromConf(r.Path("conf"), "")
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	config.Kerberos.Conf, config.Kerberos.Cache = r.Path("krb5.conf"), r.Path("cache")
-	c, err := namenode.New(config)
+	names.Kerberos.Conf, names.Kerberos.Cache = r.Path("krb5.conf"), r.Path("cache")
+	c, err := namenode.New(names)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -203,17 +218,75 @@ func (r *Realm) await(holds func(*namenode.Client) error) {
 	}
 }
 
-// Put copies a file or directory into HDFS, as soon as there is a datanode.
-func (r *Realm) Put(block int, from, to string) {
+// HDFS is a client of the user of the namenode, its superuser. It writes blocks as the
+// datanode is configured now, but only in the clear what that does not encrypt.
+func (r *Realm) HDFS() *hdfs.Client {
 	r.t.Helper()
-	line := r.java(shell, "-D", fmt.Sprint("dfs.blocksize=", block), "-put", "-f", from, to)
-	eventually.Done(r.t, hadoop.StartTime, "put "+from, func() error { return r.Try(line[0], line[1:]...) })
+	conf, err := config.Load(r.Path("krb5.conf"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	keys, err := keytab.Load(r.Path("nn.keytab"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	login := krb.NewWithKeytab("nn/localhost", Name, keys, conf, krb.DisablePAFXFAST(true))
+	r.t.Cleanup(login.Destroy)
+	if err := login.Login(); err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := hdfs.NewClient(hdfs.ClientOptions{
+		Addresses: []string{r.name}, KerberosClient: login, KerberosServicePrincipleName: "nn/localhost",
+		DataTransferProtection: r.protection,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
 }
 
-// Shell is `hdfs dfs` as the user of the namenode, its superuser.
-func (r *Realm) Shell(args ...string) {
+// Put copies a file or directory into HDFS, as soon as there is a datanode.
+func (r *Realm) Put(block int64, from, to string) {
 	r.t.Helper()
-	r.Java(shell, args...)
+	c := r.HDFS()
+	err := filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := to + strings.TrimPrefix(file, from)
+		if e.IsDir() {
+			return c.MkdirAll(name, 0o755)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		eventually.Done(r.t, hadoop.StartTime, "put "+name, func() error {
+			err := put(c, name, content, block)
+			if err != nil {
+				c.Remove(name)
+			}
+			return err
+		})
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func put(c *hdfs.Client, name string, content []byte, block int64) error {
+	w, err := c.CreateFile(name, 1, block, 0o644)
+	if err != nil {
+		return err
+	}
+	if len(content) > 0 { // else the library asks for a block that stays empty
+		if _, err := w.Write(content); err != nil {
+			return errors.Join(err, w.Close())
+		}
+	}
+	return cluster.Finish(w)
 }
 
 // Java runs a class of Hadoop as that user.

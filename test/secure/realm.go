@@ -23,11 +23,12 @@ const Name = "RANKFS.TEST"
 
 // A Realm is a KDC. It knows alice and the services of an HDFS.
 type Realm struct {
-	t         testing.TB
-	dir       string
-	kdc, name string // HOST:PORT of the KDC and of the namenode
-	data      string // HOST:PORT of the datanode
-	formatted bool
+	t          testing.TB
+	dir        string
+	kdc, name  string // HOST:PORT of the KDC and of the namenode
+	data       string // HOST:PORT of the datanode
+	protection string // that it asks of who writes, or none
+	formatted  bool
 }
 
 // New starts one. alice's key is in alice.keytab, those of services are in

@@ -46,9 +46,11 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	t.Run("an encryption zone", func(t *testing.T) {
-		r.Shell("-mkdir", "/zone")
+		if err := r.HDFS().Mkdir("/zone", 0o755); err != nil {
+			t.Fatal(err)
+		}
 		r.Java("org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", "key1", "-path", "/zone")
-		r.Put(block, r.Path("plain"), "/zone/file")
+		r.Java("org.apache.hadoop.fs.FsShell", "-put", r.Path("plain"), "/zone/file") // which can encrypt
 		refused(t, "/plain", nil)
 		refused(t, "/zone/file", meta.ErrInvalid, "/zone/file", "it is in an encryption zone", "copy it out of the zone")
 		refused(t, "/zone", meta.ErrInvalid, "it is in an encryption zone")

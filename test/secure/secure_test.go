@@ -55,8 +55,7 @@ func fill(r *secure.Realm) hdfsWith {
 		r.File(fmt.Sprintf("data/%02d", i), string(content))
 		h.records = append(h.records, content)
 	}
-	r.Shell("-mkdir", "/data")
-	r.Put(block, r.Path("data"), "/")
+	r.Put(block, r.Path("data"), "/data")
 	return h
 }
 

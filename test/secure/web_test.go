@@ -46,10 +46,11 @@ func TestWebHDFS(t *testing.T) {
 	for _, name := range odd {
 		r.File("odd/"+name, name)
 	}
-	r.Put(block, r.Path("odd"), "/")
-	r.Shell("-mkdir", "-p", "/shut/in")
-	r.Shell("-chmod", "700", "/shut")
-	r.Shell("-chmod", "1755", "/odd")
+	r.Put(block, r.Path("odd"), "/odd")
+	c := r.HDFS()
+	if err := errors.Join(c.MkdirAll("/shut/in", 0o755), c.Chmod("/shut", 0o700), c.Chmod("/odd", 0o1755)); err != nil {
+		t.Fatal(err)
+	}
 
 	// far leads to WebHDFS, and for RPC to a port where nobody listens.
 	far := func(t *testing.T, way string) string {

@@ -24,12 +24,15 @@ func newRealm(t *testing.T) realm {
 	r.Krb5Conf("sha2.conf", r.KDC(), "aes256-cts-hmac-sha384-192")
 	r.Configure(nil)
 	r.NameNode()
-	args := []string{"-mkdir", "-p"}
+	c := r.HDFS()
 	for i := range entries {
-		args = append(args, fmt.Sprintf("/d/%04d", i))
+		if err := c.MkdirAll(fmt.Sprintf("/d/%04d", i), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r.Shell(args...)
-	r.Shell("-chmod", "700", "/d/0000")
+	if err := c.Chmod("/d/0000", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 
 	"rankfs/test/cluster/internal/health"
@@ -38,7 +38,7 @@ func startDaemons(ctx context.Context, s *site.Site, d *daemons) error {
 	if err := s.WriteConf(); err != nil {
 		return err
 	}
-	if err := format(s); err != nil {
+	if err := format(ctx, s); err != nil {
 		return err
 	}
 	for _, h := range s.Hosts {
@@ -60,29 +60,11 @@ func startDaemons(ctx context.Context, s *site.Site, d *daemons) error {
 	return health.Wait(ctx, dialer.DialContext, s)
 }
 
-// format makes the empty namespace, and gives all namenodes the same.
-func format(s *site.Site) error {
-	names := s.With(site.NameNode)
-	first := filepath.Join(s.HostDir(names[0].Name), "name")
-	if err := tool(s, names[0].Name, site.Classes[site.NameNode], "-format", "-force", "-nonInteractive"); err != nil {
-		return err
+// format gives all namenodes, and the edits that they share, the same empty namespace.
+func format(ctx context.Context, s *site.Site) error {
+	err := s.Home.Format(ctx, s.Edits())
+	for _, h := range s.With(site.NameNode) {
+		err = errors.Join(err, s.Home.Format(ctx, filepath.Join(s.HostDir(h.Name), "name")))
 	}
-	for _, h := range names[1:] {
-		if err := os.CopyFS(filepath.Join(s.HostDir(h.Name), "name"), os.DirFS(first)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tool runs one of Hadoop's programs on a host.
-func tool(s *site.Site, host, class string, args ...string) error {
-	c, err := command(s, host, s.Java(host, hadoop.ToolOptions, class, args...))
-	if err != nil {
-		return err
-	}
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s %v: %w: %s", class, args, err, out)
-	}
-	return nil
+	return err
 }

@@ -62,7 +62,7 @@ func (s *Site) hdfs() map[string]string {
 	conf := map[string]string{
 		"dfs.namenode.name.dir":         "file://${host.dir}/name",
 		"dfs.datanode.data.dir":         "file://${host.dir}/data",
-		"dfs.namenode.shared.edits.dir": "file://" + filepath.Join(s.Dir, "edits"),
+		"dfs.namenode.shared.edits.dir": "file://" + s.Edits(),
 		"dfs.replication":               "2",
 		"dfs.webhdfs.enabled":           "true",
 

@@ -129,6 +129,9 @@ func (s *Site) With(daemon string) []Host {
 // HostDir is the folder of a host's own files.
 func (s *Site) HostDir(name string) string { return filepath.Join(s.Dir, "hosts", name) }
 
+// Edits is the folder of what the namenodes have done, which they share.
+func (s *Site) Edits() string { return filepath.Join(s.Dir, "edits") }
+
 // Conf is a folder with core-site.xml and hdfs-site.xml.
 func (s *Site) Conf() string { return filepath.Join(s.Dir, "conf") }
 
