@@ -21,10 +21,11 @@ test check: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=fal
 
 # Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
 # their own on a cluster's hosts, and in PURE neither a package nor its tests start a
-# goroutine or lock anything. With one processor those differ whose goroutines wait for
-# each other. Both are runs of their own beside that of make test, and -short: some go
-# fewer rounds. In make check the race detector sees neither these, nor clients of an HDFS,
-# whose tests wait for it most of the time, nor benchmarks; neither run has those in BRIM, in
+# goroutine or lock anything; of a record, a context that ends sets an atomic. With one
+# processor those differ whose goroutines wait for each other. Both are runs of their own
+# beside that of make test, and -short: some go fewer rounds. In make check the race
+# detector sees neither these, nor clients of an HDFS, whose tests wait for it most of the
+# time, nor benchmarks; neither run has those in BRIM, in
 # which one goroutine fills a state to its bound, reads a long order on its own, has very
 # many batches, chunks or slabs, simulates a cache, or damages each byte in turn, or which
 # hold a policy of the cache to the best one, but for four jobs side by side; nor is the
@@ -34,7 +35,7 @@ OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/pl
 	$(PURE)
 PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/simulate -e cache/trace \
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
-	-e shuffle/order -e shuffle/placement -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
+	-e shuffle/order -e shuffle/placement -e shuffle/record -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
 BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView)?$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
