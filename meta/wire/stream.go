@@ -69,17 +69,21 @@ func (s *Stream) Grant(n uint64) error {
 	return nil
 }
 
-// Read reads what has come, and grants what p has room for beyond what is granted. P may
-// be mapped memory. Nothing is all of it before Read returns io.EOF: only then the last
-// sum was right.
+// grantAhead is what of a stream whose length is known is on its way while what came before is
+// read, decrypted, summed and written: the node would wait for each Read else, and for that its
+// grant got past what this node sends. The buffers of a connection hold about as much: a node
+// that reads nothing for a while is no node that takes nothing.
+const grantAhead = 4 << 20
+
+// Read reads what has come, and grants what p has room for beyond what is granted, and once
+// something was read what is to be on its way meanwhile. P may be mapped memory. Nothing is all
+// of it before Read returns io.EOF: only then the last sum was right.
 func (s *Stream) Read(p []byte) (n int, err error) {
 	if s.err != nil || len(p) == 0 {
 		return 0, s.err
 	}
-	if may := s.granted - s.read; uint64(len(p)) > may {
-		if err := s.Grant(uint64(len(p)) - may); err != nil {
-			return 0, err
-		}
+	if err := s.Grant(s.lacks(uint64(len(p)))); err != nil {
+		return 0, err
 	}
 	for s.frame == 0 && s.err == nil {
 		if s.ctx.Err() != nil {
@@ -96,6 +100,23 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 		return n, nil
 	}
 	return 0, s.err
+}
+
+// lacks is how much is to be granted before n bytes are read: not for each frame again.
+func (s *Stream) lacks(n uint64) uint64 {
+	may, want := s.granted-s.read, n
+	if s.bytes > 0 {
+		left := s.bytes - s.read
+		want = min(n, left)
+		if s.read > 0 {
+			want = min(max(n, grantAhead), left)
+		}
+	}
+	less := want - min(want, may)
+	if may >= n && want >= grantAhead && less < grantAhead/4 {
+		return 0
+	}
+	return less
 }
 
 // next reads the head of a frame, and all of it if it is not data.

@@ -1,0 +1,52 @@
+package wire_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankfs/meta/wire"
+	"rankfs/test/eventually"
+	"rankfs/test/wiretest"
+)
+
+// Of a push whose length is known more comes while what came before is worked on, so that the
+// node that sends does not wait for each read; and no more than is on its way at most.
+func TestPushGoesAhead(t *testing.T) {
+	const piece, size, ahead = 64 << 10, 32 << 20, 4 << 20
+	for _, w := range wiretest.Networks[1:] { // a net.Pipe has no buffer
+		t.Run(w.Name, func(t *testing.T) {
+			l, dial := w.Listen(t)
+			var emitted atomic.Int64
+			k, waits := newKeeper(), false
+			k.room = piece
+			k.each = func(_ context.Context, had int) error {
+				if had < 4*piece || waits {
+					return nil
+				}
+				waits = true
+				eventually.Within(t, time.Minute, "more comes, though nothing is read", func() bool { return emitted.Load() > 12*piece })
+				if n := emitted.Load(); n > int64(had)+ahead+piece {
+					t.Errorf("%d bytes were sent, of which %d were read", n, had)
+				}
+				return nil
+			}
+			k.serve(t, l, wire.Limits{})
+			c := newClient(t, dial, wire.Config{})
+			whole := pattern(piece)
+			_, err := c.Push(t.Context(), "n", wire.Request{Call: callPush, Bytes: size}, func(_ context.Context, emit func([]byte) error) error {
+				for range size / piece {
+					if err := emit(whole); err != nil {
+						return err
+					}
+					emitted.Add(piece)
+				}
+				return nil
+			})
+			if end := <-k.ends; err != nil || end.err != nil || len(end.got) != size || !waits {
+				t.Errorf("%v, %v, %d bytes", err, end.err, len(end.got))
+			}
+		})
+	}
+}
