@@ -19,17 +19,17 @@ export CGO_CFLAGS = -O2 -g -w
 # linker of a daemon two fifths.
 test check: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
 
-# Neither the race detector nor GOMAXPROCS reaches daemons that are processes of
-# their own on a cluster's hosts, and in PURE neither a package nor its tests start a
-# goroutine or lock anything; of a record, a context that ends sets an atomic. With one
-# processor those differ whose goroutines wait for each other. Both are runs of their own
-# beside that of make test, and -short: some go fewer rounds. In make check the race
-# detector sees neither these, nor clients of an HDFS, whose tests wait for it most of the
-# time, nor benchmarks; neither run has those in BRIM, in
-# which one goroutine fills a state to its bound, reads a long order on its own, has very
-# many batches, chunks or slabs, simulates a cache, or damages each byte in turn, or which
-# hold a policy of the cache to the best one, but for four jobs side by side; nor is the
-# system tested with one processor, as its daemons wait for the disk: make soak has all these.
+# Neither the race detector nor GOMAXPROCS reaches daemons that are processes of their own
+# on a cluster's hosts, and in PURE neither a package nor its tests start a goroutine or
+# lock anything; of a record, a context that ends sets an atomic. With one processor those
+# differ whose goroutines wait for each other. Both are runs of their own beside that of
+# make test, and -short: some go fewer rounds. In make check the race detector sees neither
+# these, nor clients of an HDFS, whose tests wait for it most of the time, nor benchmarks;
+# neither run has those in BRIM, in which one goroutine fills a state to its bound, reads a
+# long order on its own, has very many batches, chunks or slabs, simulates a cache, or
+# damages each byte in turn, or which hold a policy of the cache to the best one, but for
+# four jobs side by side; nor is the system tested with one processor, as its daemons wait
+# for the disk: make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)

@@ -24,7 +24,11 @@ func newProgress(c *Config, r *replica, l *leaderCalls) *progress {
 	p := &progress{config: c, replica: r, leader: l}
 	p.ended, p.end = context.WithCancel(context.Background())
 	p.rounds.ask = func() (now pulse, err error) {
-		return now, l.AskLeader(p.ended, callNow, struct{}{}, &now)
+		err = l.AskLeader(p.ended, callNow, struct{}{}, &now)
+		if err != nil && p.ended.Err() != nil {
+			err = errEnds // no caller has given up
+		}
+		return now, err
 	}
 	return p
 }

@@ -2,7 +2,10 @@ package group
 
 import (
 	"context"
+	"fmt"
 	"sync"
+
+	"rankfs/meta"
 )
 
 // roundsAtOnce is how many questions are under way: one that hangs does not hold those up
@@ -65,9 +68,11 @@ func (r *rounds) enter() *round {
 	return one
 }
 
+var errEnds = fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
+
 // closedRound is the one of a caller who comes when this node ends.
 func closedRound() *round {
-	one := &round{done: make(chan struct{}), err: context.Canceled}
+	one := &round{done: make(chan struct{}), err: errEnds}
 	close(one.done)
 	return one
 }
