@@ -65,14 +65,15 @@ func (r *Realm) Conf(name string, changes Settings) string {
 		"hadoop.http.authentication.kerberos.keytab":    r.Path("nn.keytab"),
 	})
 	conf := Settings{
-		"dfs.block.access.token.enable":             "true",
-		"dfs.namenode.kerberos.principal":           "nn/_HOST@" + Name,
-		"dfs.namenode.keytab.file":                  r.Path("nn.keytab"),
-		"dfs.web.authentication.kerberos.principal": "HTTP/_HOST@" + Name,
-		"dfs.web.authentication.kerberos.keytab":    r.Path("nn.keytab"),
-		"dfs.namenode.safemode.extension":           "0",
-		"dfs.namenode.fs-limits.min-block-size":     "1024",
-		"dfs.replication":                           "1",
+		"dfs.block.access.token.enable":                  "true",
+		"dfs.namenode.kerberos.principal":                "nn/_HOST@" + Name,
+		"dfs.namenode.keytab.file":                       r.Path("nn.keytab"),
+		"dfs.web.authentication.kerberos.principal":      "HTTP/_HOST@" + Name,
+		"dfs.web.authentication.kerberos.keytab":         r.Path("nn.keytab"),
+		"dfs.namenode.safemode.extension":                "0",
+		"dfs.namenode.fs-limits.min-block-size":          "1024",
+		"dfs.namenode.block.deletion.unlock.interval.ms": "500", // a thread looks for some to delete as often
+		"dfs.replication":                                "1",
 
 		"dfs.datanode.hostname":           "localhost",
 		"dfs.datanode.kerberos.principal": "dn/_HOST@" + Name,
