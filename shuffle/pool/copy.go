@@ -82,8 +82,11 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 			cmp.Or(errors.Join(failed...), errors.New("there are no more hosts that have something for the pool")))
 	}
 	if len(failed) > 0 {
-		p.config.Log.Warn("a map of the shuffle pool has fewer copies than it should, for now", "stage", g.path(), "map", c.Map,
-			"copies", len(c.Nodes), "wanted", is.Spec.Copies, "cause", errors.Join(failed...))
+		said := "nodes have not taken a copy of a map of the shuffle pool, which others have"
+		if len(c.Nodes) < is.Spec.Copies {
+			said = "a map of the shuffle pool has fewer copies than it should, for now"
+		}
+		p.config.Log.Warn(said, "stage", g.path(), "map", c.Map, "copies", len(c.Nodes), "wanted", is.Spec.Copies, "cause", errors.Join(failed...))
 	}
 	return nil
 }

@@ -64,6 +64,39 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// A dataset whose batches are chunks, in their order, is there when what follows each
+// boundary was read; its lines are counted when that is asked for. Any other one is read.
+func TestBoundariesAloneAreRead(t *testing.T) {
+	c := cluster.Mounts(t)
+	const size, blocks = 2 << 20, 4
+	path := c.Dir(t) + "/f"
+	content := lines(blocks * size / 150)[:blocks*size]
+	c.Host("data2").Put(t, path, []byte(content), 2, size)
+	d := newPlace(t, c, "data1").start()
+	received := func(args ...string) uint64 {
+		t.Helper()
+		before := d.status().HDFS.Bytes
+		d.Do(append([]string{"dataset"}, args...)...)
+		return d.status().HDFS.Bytes - before
+	}
+	create := func(name string, options ...string) uint64 {
+		return received(append([]string{"create", name, "--source", "hdfs://" + c.Nameservice() + path, "--batch", "chunk"}, options...)...)
+	}
+	// A datanode has sent some packets when the reader has what it wants.
+	if n := create("boundaries"); n == 0 || n > blocks*(256<<10) {
+		t.Errorf("%d bytes are read of %d, with %d boundaries", n, len(content), blocks-1)
+	}
+	if got, err := d.read("boundaries"); err != nil || got != content {
+		t.Errorf("%d bytes of %d, or others: %v", len(got), len(content), err)
+	}
+	if n := received("refresh", "boundaries", "--records"); n < uint64(len(content)) {
+		t.Errorf("%d bytes are read of %d to count lines", n, len(content))
+	}
+	if n := create("shuffled", "--order", "full"); n < uint64(len(content)) {
+		t.Errorf("%d bytes are read of %d for lines in another order", n, len(content))
+	}
+}
+
 // Where batches are is said as HDFS says it, and followed.
 func TestLocality(t *testing.T) {
 	c := cluster.MountsAlone(t)
