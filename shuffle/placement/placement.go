@@ -42,7 +42,19 @@ func Key(job, stage string, number uint64) uint64 {
 // the first in the order of the key comes next, then of any. If there are fewer hosts
 // with room than n, they are fewer. If first has room, it is the first.
 func Choose(key uint64, n int, first string, nodes []Node) []string {
-	return apart(n, first, byPreference(key, nodes))
+	return begun(n, first, byPreference(key, nodes))
+}
+
+// More returns the nodes of further copies of what some nodes have, as Choose does: none is on a
+// host that has one, and those come first that are on racks which have none.
+func More(key uint64, has []string, nodes []Node) []string {
+	var chosen []Node
+	for _, c := range nodes {
+		if slices.Contains(has, c.ID) {
+			chosen = append(chosen, c)
+		}
+	}
+	return apart(len(nodes), chosen, byPreference(key, nodes))[len(chosen):]
 }
 
 // InTurn is Choose for what the first of the nodes writes, whose copies others have in turn:
@@ -51,19 +63,24 @@ func Choose(key uint64, n int, first string, nodes []Node) []string {
 // are given equally much, from the first copy on; by keys of their own some are given several
 // of few large copies, and others none.
 func InTurn(circle uint64, n int, first string, given map[string]int, nodes []Node) []string {
-	return apart(n, first, byTurn(circle, first, given, nodes))
+	return begun(n, first, byTurn(circle, first, given, nodes))
 }
 
-// apart takes nodes in an order.
-func apart(n int, first string, order []Node) []string {
+// begun takes nodes in an order, but the first one first.
+func begun(n int, first string, order []Node) []string {
 	var chosen []Node
+	if i := slices.IndexFunc(order, func(c Node) bool { return c.ID == first }); i >= 0 {
+		chosen = append(chosen, order[i])
+	}
+	return apart(n, chosen, order)
+}
+
+// apart takes nodes in an order beside those that are chosen.
+func apart(n int, chosen, order []Node) []string {
 	fits := func(c Node, apart bool) bool {
 		return !slices.ContainsFunc(chosen, func(has Node) bool {
 			return meta.SameHost(has.Host, c.Host) || apart && has.Rack == c.Rack && c.Rack != ""
 		})
-	}
-	if i := slices.IndexFunc(order, func(c Node) bool { return c.ID == first }); i >= 0 {
-		chosen = append(chosen, order[i])
 	}
 	for _, apart := range []bool{true, false} {
 		for _, c := range order {

@@ -137,3 +137,27 @@ func TestRacksAreApart(t *testing.T) {
 		}
 	}
 }
+
+// What has too few copies gets more on racks that have none, and never on a host that has one,
+// whether the node there has room or not.
+func TestMoreCopies(t *testing.T) {
+	for k := range uint64(1000) {
+		nodes := site(8) // racks are those of the numbers modulo 4
+		nodes[0].Room = 0
+		nodes[5].Host = nodes[0].Host
+		got := placement.More(k, []string{nodes[0].ID, nodes[1].ID}, nodes)
+		racks := make(map[string]bool)
+		for i, id := range got {
+			at := slices.IndexFunc(nodes, func(c placement.Node) bool { return c.ID == id })
+			if at < 2 || at == 5 {
+				t.Fatalf("%v: a copy more on host %s", got, nodes[at].Host)
+			}
+			if racks[nodes[at].Rack] = true; i == 1 && (len(racks) != 2 || racks["/rack0"] || racks["/rack1"]) {
+				t.Fatalf("of %v the first two are on racks %v", got, racks)
+			}
+		}
+		if len(got) != 5 {
+			t.Fatalf("%d nodes of 5 may have more copies", len(got))
+		}
+	}
+}

@@ -63,7 +63,7 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 	}
 	missing := e.stage.Spec.Copies - len(e.live)
 	key := placement.Key(e.job.Name, e.stage.Name, e.is.Map)
-	for _, id := range placement.Choose(key, len(nodes), r.config.Cluster.Self(), nodes) {
+	for _, id := range placement.More(key, e.live, nodes) {
 		if missing == 0 || ctx.Err() != nil {
 			return
 		}
