@@ -42,7 +42,7 @@ func Key(job, stage string, number uint64) uint64 {
 // the first in the order of the key comes next, then of any. If there are fewer hosts
 // with room than n, they are fewer. If first has room, it is the first.
 func Choose(key uint64, n int, first string, nodes []Node) []string {
-	return begun(n, first, byPreference(key, nodes))
+	return withFirst(n, first, byPreference(key, nodes))
 }
 
 // More returns the nodes of further copies of what some nodes have, as Choose does: none is on a
@@ -63,11 +63,11 @@ func More(key uint64, has []string, nodes []Node) []string {
 // are given equally much, from the first copy on; by keys of their own some are given several
 // of few large copies, and others none.
 func InTurn(circle uint64, n int, first string, given map[string]int, nodes []Node) []string {
-	return begun(n, first, byTurn(circle, first, given, nodes))
+	return withFirst(n, first, byTurn(circle, first, given, nodes))
 }
 
-// begun takes nodes in an order, but the first one first.
-func begun(n int, first string, order []Node) []string {
+// withFirst takes nodes in an order, but one of them before all others.
+func withFirst(n int, first string, order []Node) []string {
 	var chosen []Node
 	if i := slices.IndexFunc(order, func(c Node) bool { return c.ID == first }); i >= 0 {
 		chosen = append(chosen, order[i])

@@ -2,9 +2,6 @@ package catalog
 
 import "rankfs/meta"
 
-// racks are where hosts stand, by any of their names.
-type racks struct{ meta.Hosts[string] }
-
 // Rack is the rack of a host, as the sources of datasets say; empty if none of them does.
 // Where they disagree the dataset whose name is first is believed.
 func (c *Catalog) Rack(host string) string {
@@ -19,15 +16,16 @@ func (c *Catalog) Rack(host string) string {
 	return "" // a short name that several hosts have is none
 }
 
-func racksOf(all []*Dataset) *racks {
-	r, known := new(racks), make(map[string]bool)
+// racksOf finds the rack of a host by any of its names.
+func racksOf(all []*Dataset) *meta.Hosts[string] {
+	racks, known := new(meta.Hosts[string]), make(map[string]bool)
 	for _, d := range all {
 		for host, rack := range d.Version.Index.Racks() {
 			if !known[host] {
 				known[host] = true
-				r.Add(host, rack)
+				racks.Add(host, rack)
 			}
 		}
 	}
-	return r
+	return racks
 }
