@@ -179,7 +179,7 @@ type PoolTree struct {
 // NewPool returns a tree that is mounted nowhere yet, beside the tree of datasets.
 func NewPool(p Pool, beside *Tree) *PoolTree {
 	t := &PoolTree{pool: p, log: beside.config.Log, tree: beside}
-	t.names.init(func(n poolName) { n.in.NotifyEntry(n.name) }) // ENOENT: it did not remember it
+	t.names.init(func(in *fusefs.Inode, name string) { in.NotifyEntry(name) }) // ENOENT: it did not remember it
 	return t
 }
 

@@ -62,7 +62,7 @@ func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.
 	d := &stageDir{ofStage: ofStage{n, name, g}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
-	n.tree.names.keep(poolName{n.EmbeddedInode(), name}, g, out)
+	n.tree.names.keep(n.EmbeddedInode(), name, g, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})
 }
 
@@ -86,7 +86,7 @@ func (n *jobDir) Rmdir(ctx context.Context, name string) syscall.Errno {
 		return n.blobs().clear(ctx)
 	}
 	if name != nameScratch {
-		err := n.tree.names.remove(poolName{n.EmbeddedInode(), name}, func() error { return n.job.RemoveStage(ctx, name) })
+		err := n.tree.names.remove(n.EmbeddedInode(), name, func() error { return n.job.RemoveStage(ctx, name) })
 		return n.tree.errno("remove stage", path.Join(n.name, name), err)
 	}
 	root, err := n.job.Files()

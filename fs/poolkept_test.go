@@ -126,12 +126,13 @@ func (n *named) Stands() bool   { return !n.gone }
 func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
 	var names poolNames
 	var told []string
-	names.init(func(n poolName) { told = append(told, n.name) })
+	var in fusefs.Inode
+	names.init(func(_ *fusefs.Inode, name string) { told = append(told, name) })
 	var out fuse.EntryOut
 	all := make(map[string]*named)
 	for i, name := range []string{"stays", "goes", "removed", "refused", "made anew"} {
 		all[name] = &named{number: uint64(i)}
-		names.keep(poolName{name: name}, all[name], &out)
+		names.keep(&in, name, all[name], &out)
 	}
 	says := func(when string, want ...string) {
 		t.Helper()
@@ -144,24 +145,44 @@ func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
 	}
 	says("while all stand")
 	all["goes"].gone, all["made anew"].gone = true, true
-	names.keep(poolName{name: "made anew"}, &named{number: 9}, &out)
+	names.keep(&in, "made anew", &named{number: 9}, &out)
 	says("after two are gone", "goes")
 	says("once more")
-	err := names.remove(poolName{name: "removed"}, func() error {
+	err := names.remove(&in, "removed", func() error {
 		all["removed"].gone = true
 		says("while it removes one")
 		return nil
 	})
 	says("after that")
 	refused := errors.New("something is in it")
-	if is := names.remove(poolName{name: "refused"}, func() error { return refused }); err != nil || is != refused {
+	if is := names.remove(&in, "refused", func() error { return refused }); err != nil || is != refused {
 		t.Error(err, is)
 	}
 	says("after one was not removed")
-	_ = names.remove(poolName{name: "refused"}, func() error {
+	_ = names.remove(&in, "refused", func() error {
 		all["refused"].gone = true
 		says("while it removes that")
 		return refused
 	})
 	says("after it was gone nevertheless", "refused")
+}
+
+// A directory that the kernel forgets and looks up again has each name once.
+func TestNamesOfADirectoryThatWasForgotten(t *testing.T) {
+	tree := NewPool(keptPool{}, &Tree{})
+	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
+	var job, stage fuse.EntryOut
+	for range 2 {
+		if status := raw.Lookup(nil, &fuse.InHeader{NodeId: 1}, "job", &job); !status.Ok() {
+			t.Fatal(status)
+		}
+		if status := raw.Lookup(nil, &fuse.InHeader{NodeId: job.NodeId}, "stage", &stage); !status.Ok() {
+			t.Fatal(status)
+		}
+		raw.Forget(stage.NodeId, 1)
+		raw.Forget(job.NodeId, 1)
+	}
+	if n := len(tree.names.mu.known); n != 2 {
+		t.Errorf("%d names are kept of a job and its stage", n)
+	}
 }

@@ -17,19 +17,27 @@ import (
 // before; and nothing that answers a request may tell. The lock guards the table, and is not
 // held while the kernel is told; telling is.
 type poolNames struct {
-	tell    func(poolName) // the kernel
+	tell    func(in *fusefs.Inode, name string) // the kernel
 	telling chan struct{}
 	tasks   sync.WaitGroup // goroutines that tell
 
 	mu struct {
 		sync.Mutex
-		known map[poolName]poolNamed
+		known map[poolName]keptName
 	}
 }
 
+// A poolName is one in a directory of this number. The kernel may forget the directory and
+// look it up again: then it has another inode and the same number.
 type poolName struct {
-	in   *fusefs.Inode
+	in   uint64
 	name string
+}
+
+// A keptName is what a name stood for when it was last looked up, in which inode.
+type keptName struct {
+	poolNamed
+	in *fusefs.Inode
 }
 
 // A poolNamed is a job or a stage.
@@ -39,21 +47,21 @@ type poolNamed interface {
 	Stands() bool
 }
 
-func (p *poolNames) init(tell func(poolName)) {
+func (p *poolNames) init(tell func(in *fusefs.Inode, name string)) {
 	p.tell, p.telling = tell, make(chan struct{}, 1)
-	p.mu.known = make(map[poolName]poolNamed)
+	p.mu.known = make(map[poolName]keptName)
 }
 
 // keep has the kernel keep a name, unless it stands for nothing by now. The name is in the
 // table before that is looked at: what comes after is told.
-func (p *poolNames) keep(n poolName, is poolNamed, out *fuse.EntryOut) {
-	p.add(n, is)
+func (p *poolNames) keep(in *fusefs.Inode, name string, is poolNamed, out *fuse.EntryOut) {
+	p.add(poolName{in.StableAttr().Ino, name}, keptName{is, in})
 	if is.Stands() {
 		out.SetEntryTimeout(attributesStay)
 	}
 }
 
-func (p *poolNames) add(n poolName, is poolNamed) {
+func (p *poolNames) add(n poolName, is keptName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.known[n] = is
@@ -62,10 +70,11 @@ func (p *poolNames) add(n poolName, is poolNamed) {
 // remove removes what has a name, at the kernel's request. That forgets the name by itself;
 // to be told later could be to be told of what has the name then. One that could not be
 // removed stays in the table, and may be gone by now.
-func (p *poolNames) remove(n poolName, remove func() error) error {
-	is := p.take(n)
+func (p *poolNames) remove(in *fusefs.Inode, name string, remove func() error) error {
+	n := poolName{in.StableAttr().Ino, name}
+	is, ok := p.take(n)
 	err := remove()
-	if err != nil && is != nil {
+	if err != nil && ok {
 		if p.add(n, is); !is.Stands() {
 			p.tasks.Go(p.forget)
 		}
@@ -74,12 +83,12 @@ func (p *poolNames) remove(n poolName, remove func() error) error {
 }
 
 // take takes a name out of the table, if it is there.
-func (p *poolNames) take(n poolName) poolNamed {
+func (p *poolNames) take(n poolName) (is keptName, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	is := p.mu.known[n]
+	is, ok = p.mu.known[n]
 	delete(p.mu.known, n)
-	return is
+	return is, ok
 }
 
 // forget tells the kernel of all names that stand for nothing any more, and returns once it
@@ -94,19 +103,19 @@ func (p *poolNames) forget() {
 		if was.Stands() || !p.stillIs(n, was) {
 			continue
 		}
-		p.tell(n)
+		p.tell(was.in, n.name)
 		p.drop(n, was)
 	}
 }
 
-func (p *poolNames) stillIs(n poolName, was poolNamed) bool {
+func (p *poolNames) stillIs(n poolName, was keptName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, ok := p.mu.known[n]
 	return ok && is.Number() == was.Number()
 }
 
-func (p *poolNames) drop(n poolName, was poolNamed) {
+func (p *poolNames) drop(n poolName, was keptName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if is, ok := p.mu.known[n]; ok && is.Number() == was.Number() {

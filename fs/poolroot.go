@@ -50,7 +50,7 @@ func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.En
 	d := &jobDir{ofJob: ofJob{n.tree, name, j}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
-	n.tree.names.keep(poolName{n.EmbeddedInode(), name}, j, out)
+	n.tree.names.keep(n.EmbeddedInode(), name, j, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})
 }
 
@@ -69,7 +69,7 @@ func (n *poolRoot) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.E
 
 // Rmdir implements fusefs.NodeRmdirer.
 func (n *poolRoot) Rmdir(ctx context.Context, name string) syscall.Errno {
-	err := n.tree.names.remove(poolName{n.EmbeddedInode(), name}, func() error { return n.tree.pool.RemoveJob(ctx, name) })
+	err := n.tree.names.remove(n.EmbeddedInode(), name, func() error { return n.tree.pool.RemoveJob(ctx, name) })
 	return n.tree.errno("remove job", name, err)
 }
 
