@@ -50,7 +50,7 @@ func (l *link) exchange(ctx context.Context, x *exchange) (ready bool, err error
 	if x.feed != nil {
 		p = l.push(ctx, x, sum)
 	}
-	err = guard(meta.ErrNoSpace, func() error { return l.answer(x.to, p) })
+	err = guard(meta.ErrNoSpace, func() error { return l.answer(x, p) })
 	if p != nil {
 		return p.finish(err)
 	}
@@ -65,7 +65,7 @@ func (l *link) request(q Request) (sum xxhash.Digest, err error) {
 	if err != nil {
 		return sum, err
 	}
-	if err := l.conn.SetDeadline(time.Now().Add(l.patience.step)); err != nil {
+	if err := l.conn.SetDeadline(time.Now().Add(q.quiet(l.patience.step))); err != nil {
 		return sum, err
 	}
 	raw := h.encode()
@@ -86,15 +86,16 @@ func (l *link) request(q Request) (sum xxhash.Digest, err error) {
 }
 
 // answer reads frames until the end. P is what is pushed meanwhile, nil for nothing.
-func (l *link) answer(to Sink, p *push) error {
+func (l *link) answer(x *exchange, p *push) error {
 	var failure error
-	step := pace{patience: l.patience.step}
+	to, quiet := x.to, x.request.quiet(l.patience.step)
+	step := pace{patience: quiet}
 	data := time.Now()
 	for {
 		if time.Since(p.owed(data)) > l.patience.nothing {
 			return fmt.Errorf("%w: it has brought and taken no data for %v", meta.ErrUnavailable, l.patience.nothing)
 		}
-		h, err := l.in.head(l.patience.step)
+		h, err := l.in.head(quiet)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,47 @@ func TestCutAnswers(t *testing.T) {
 	}
 }
 
+// A request may have less patience than others: with the connection, and with each word.
+func TestQuiet(t *testing.T) {
+	const quiet = 4 * time.Second
+	for _, tt := range []struct {
+		name  string
+		reply reply // nil: nothing takes the connection
+		took  time.Duration
+	}{
+		{"no connection", nil, quiet},
+		{"no word", func(net.Conn, []byte) {}, quiet},
+		{"no second word", func(c net.Conn, q []byte) {
+			time.Sleep(quiet - time.Second)
+			c.Write(answer(q).frame(frameWait, 0, nil).b)
+		}, 2*quiet - time.Second},
+		{"no end", func(c net.Conn, q []byte) {
+			s := good(q, 10)
+			c.Write(s.b[:s.at[1]])
+		}, quiet},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dial := func(ctx context.Context, _ string) (net.Conn, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				if tt.reply != nil {
+					dial = fake(t, tt.reply)
+				}
+				c := wire.New(dial, wire.Config{})
+				defer wiretest.Close(t, c)
+				begin := time.Now()
+				q := wire.Request{Quiet: quiet, Runs: []wire.Run{{First: 1, N: 2}}}
+				err := c.Pull(t.Context(), "node", q, wire.NewScatter([][]byte{make([]byte, 10)}))
+				if took := time.Since(begin); !errors.Is(err, meta.ErrUnavailable) || took != tt.took {
+					t.Errorf("%v after %v, want %v after %v", err, took, meta.ErrUnavailable, tt.took)
+				}
+			})
+		})
+	}
+}
+
 // A node that says that it is at work is believed for long, but not for ever.
 func TestNoDataForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

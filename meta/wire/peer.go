@@ -41,7 +41,7 @@ func (p *peer) exchange(ctx context.Context, x *exchange) error {
 	if x.feed != nil {
 		turns = p.pushes
 	}
-	if err := p.turn(ctx, turns); err != nil {
+	if err := p.turn(ctx, turns, x.request.quiet(p.client.config.Wait)); err != nil {
 		return err
 	}
 	defer func() { <-turns }()
@@ -58,7 +58,7 @@ func (p *peer) exchange(ctx context.Context, x *exchange) error {
 	return err
 }
 
-func (p *peer) turn(ctx context.Context, turns chan struct{}) error {
+func (p *peer) turn(ctx context.Context, turns chan struct{}, wait time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -70,7 +70,7 @@ func (p *peer) turn(ctx context.Context, turns chan struct{}) error {
 	c := p.client
 	c.count.waiting.Add(1)
 	defer c.count.waiting.Add(-1)
-	timer := time.NewTimer(c.config.Wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case turns <- struct{}{}:
@@ -88,7 +88,7 @@ var errStale = errors.New("the connection had ended")
 // try makes the exchange on one connection.
 func (p *peer) try(ctx context.Context, x *exchange) error {
 	c := p.client
-	l, err := p.link(ctx)
+	l, err := p.link(ctx, x.request.quiet(c.config.Dial))
 	if err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 	return broken(err)
 }
 
-// link is an idle connection, or a new one.
-func (p *peer) link(ctx context.Context) (*link, error) {
+// link is an idle connection, or one that is made in so much time.
+func (p *peer) link(ctx context.Context, dial time.Duration) (*link, error) {
 	c := p.client
 	if l := p.take(); l != nil {
 		return l, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.config.Dial)
+	ctx, cancel := context.WithTimeout(ctx, dial)
 	defer cancel()
 	conn, err := c.dial(ctx, p.node)
 	if err != nil {

@@ -34,10 +34,19 @@ type Request struct {
 	Call  uint8
 	Kept  bool          // wants no more than what is at hand
 	Wait  time.Duration // for its turn; the node answers that it is busy otherwise
+	Quiet time.Duration // how long its turn, the connection and each word of the node may take, if that is less than Config says
 	Bytes uint64        // what the data comes to, if that is known before
 	ID    [32]byte      // what it is about
 	Runs  []Run         // and which of it
 	Body  []byte        // or instead of runs: what it is about, in a form of the call's own
+}
+
+// quiet is how long what may take so much time may take for this request.
+func (q Request) quiet(most time.Duration) time.Duration {
+	if q.Quiet > 0 {
+		return min(q.Quiet, most)
+	}
+	return most
 }
 
 func (q Request) header(seq uint32) (header, error) {

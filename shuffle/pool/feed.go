@@ -25,23 +25,23 @@ func (b *badPiece) find(ctx context.Context, failed *failures) {
 	for _, node := range b.nodes {
 		err := b.look(ctx, node)
 		if !b.of.gaveUp(ctx, node, []int{b.i}) {
-			failed.add(node, errors.Join(b, err))
+			failed.add(demand{node: node}, errors.Join(b, err))
 		}
 	}
 }
 
-// portion has a node write some bytes of a piece into dst.
-func (s stretch) portion(ctx context.Context, node string, off int64, dst []byte) error {
-	r, p := s.of.request([]int{s.i}), s.of.pool
-	if s.of.own(node) {
+// portion has the node of a demand write some bytes of the piece into dst.
+func (s stretch) portion(ctx context.Context, from demand, off int64, dst []byte) error {
+	r, p := s.of.request(from.maps, from.hurry), s.of.pool
+	if s.of.own(from.node) {
 		return p.copies.readPortion(ctx, s.of.files, r, s.of.pieces[s.i], off, dst)
 	}
-	return p.peers.fetchPortion(ctx, node, r, off, dst)
+	return p.peers.fetchPortion(ctx, from.node, r, off, dst)
 }
 
 // look has a node look whether its copy of a piece is right.
 func (s stretch) look(ctx context.Context, node string) error {
-	r, p := s.of.request([]int{s.i}), s.of.pool
+	r, p := s.of.request([]int{s.i}, false), s.of.pool
 	if s.of.own(node) {
 		return p.copies.look(ctx, s.of.files, r)
 	}
@@ -55,27 +55,19 @@ type feed struct {
 	failed *failures
 }
 
-// next is the node that is to be asked for a piece.
-func (f feed) next(s stretch) (string, error) {
-	from, err := s.of.from([]int{s.i}, f.failed)
-	for node := range from {
-		return node, nil
-	}
-	return "", err
-}
-
 // bring writes bytes of a piece into dst, and says which node they came of.
 func (f feed) bring(s stretch, off int64, dst []byte) (node string, err error) {
 	for {
-		if node, err = f.next(s); err != nil {
+		from, err := s.of.from([]int{s.i}, f.failed)
+		if err != nil {
 			return "", err
 		}
-		err = s.portion(f.ctx, node, off, dst)
+		err = s.portion(f.ctx, from[0], off, dst)
 		switch {
 		case err == nil, f.ctx.Err() != nil:
-			return node, err
-		case !errors.Is(err, meta.ErrCorrupt) || !s.of.gaveUp(f.ctx, node, []int{s.i}):
-			f.failed.add(node, err)
+			return from[0].node, err
+		case !errors.Is(err, meta.ErrCorrupt) || !s.of.gaveUp(f.ctx, from[0].node, from[0].maps):
+			f.failed.add(from[0], err)
 		}
 	}
 }

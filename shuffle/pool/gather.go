@@ -15,49 +15,81 @@ import (
 // failures are the nodes that did not give what a part has asked them for, and why. The lock
 // guards them.
 type failures struct {
-	mu sync.Mutex
-	of map[string]error
+	mu   sync.Mutex
+	of   map[string]error
+	slow *slowNodes
+}
+
+// A demand is what a node is asked for. It is in a hurry if other nodes have it too.
+type demand struct {
+	node  string
+	maps  []int
+	hurry bool
 }
 
 // failures of a part that has asked nobody yet.
 func (p *Part) failures() *failures {
-	f := &failures{of: make(map[string]error)}
+	f := &failures{of: make(map[string]error), slow: &p.pool.slow}
 	if p.files == nil {
 		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
 	}
 	return f
 }
 
-func (f *failures) add(node string, err error) {
+// add notes what a demand has failed with. A node that was in a hurry may be slow: it is asked
+// again, and has time then, if nobody else is left.
+func (f *failures) add(s demand, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.of[node] = fmt.Errorf("node %s: %w", node, err)
+	if s.hurry && (errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrBusy)) {
+		f.slow.add(s.node)
+		return
+	}
+	f.of[s.node] = fmt.Errorf("node %s: %w", s.node, err)
 }
 
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
-// this one, else one that is up. A map that nobody is left to have is an error.
-func (p *Part) from(wanted []int, failed *failures) (map[string][]int, error) {
+// this one, else one that is up, else one that was slow. A map that nobody is left to have is
+// an error.
+func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
 	failed.mu.Lock()
 	defer failed.mu.Unlock()
-	self := p.pool.config.Cluster.Self()
 	up := up(p.pool.config.Nodes())
-	from := make(map[string][]int)
-	for _, i := range wanted {
-		c, node := p.at(i), ""
-		for _, id := range c.Nodes {
-			if failed.of[id] == nil && (node == "" || id == self || up[id] && !up[node] && node != self) {
-				node = id
-			}
-		}
+	way := func(id string) int {
 		switch {
-		case len(c.Nodes) == 0:
+		case p.own(id):
+			return 0
+		case failed.slow.are(id):
+			return 3
+		case !up[id]:
+			return 2
+		}
+		return 1
+	}
+	from := make(map[string]*demand)
+	for _, i := range wanted {
+		c := p.at(i)
+		if len(c.Nodes) == 0 {
 			return nil, lost(c)
-		case node == "":
+		}
+		left := slices.DeleteFunc(slices.Clone(c.Nodes), func(id string) bool { return failed.of[id] != nil })
+		if len(left) == 0 {
 			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed.of))...))
 		}
-		from[node] = append(from[node], i)
+		slices.SortStableFunc(left, func(a, b string) int { return way(a) - way(b) })
+		s := from[left[0]]
+		if s == nil {
+			s = &demand{node: left[0], hurry: true}
+			from[left[0]] = s
+		}
+		s.maps = append(s.maps, i)
+		s.hurry = s.hurry && len(left) > 1 && way(left[1]) < 2
 	}
-	return from, nil
+	all := make([]demand, 0, len(from))
+	for _, s := range from {
+		all = append(all, *s)
+	}
+	return all, nil
 }
 
 // every is the numbers of all maps.
@@ -71,7 +103,7 @@ func (p *Part) every() []int {
 
 // each has what is wanted of the maps of a node done by do. Where that fails, another node
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
-func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps []int) error) error {
+func (p *Part) each(ctx context.Context, wanted []int, do func(demand) error) error {
 	failed := p.failures()
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
@@ -79,16 +111,16 @@ func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps
 			return err
 		}
 		wanted = nil
-		for node, err := range together(from, do) {
+		for i, err := range together(from, do) {
 			switch {
 			case err == nil:
 				continue
 			case ctx.Err() != nil:
 				return err
-			case !errors.Is(err, meta.ErrCorrupt) || !p.gaveUp(ctx, node, from[node]):
-				failed.add(node, err)
+			case !errors.Is(err, meta.ErrCorrupt) || !p.gaveUp(ctx, from[i].node, from[i].maps):
+				failed.add(from[i], err)
 			}
-			wanted = append(wanted, from[node]...)
+			wanted = append(wanted, from[i].maps...)
 		}
 		slices.Sort(wanted)
 	}
@@ -99,18 +131,14 @@ func (p *Part) each(ctx context.Context, wanted []int, do func(node string, maps
 const asked = 16
 
 // together calls do for each node.
-func together(from map[string][]int, do func(node string, maps []int) error) map[string]error {
+func together(from []demand, do func(demand) error) []error {
 	var work sync.WaitGroup
-	var mu sync.Mutex
-	errs := make(map[string]error, len(from))
+	errs := make([]error, len(from))
 	turns := make(chan struct{}, asked)
-	for node, maps := range from {
+	for i, s := range from {
 		turns <- struct{}{}
 		work.Go(func() {
-			err := do(node, maps)
-			mu.Lock()
-			errs[node] = err
-			mu.Unlock()
+			errs[i] = do(s)
 			<-turns
 		})
 	}
@@ -152,8 +180,9 @@ func (p *Part) at(i int) state.Commit {
 // own reports whether a node is this one.
 func (p *Part) own(node string) bool { return node == p.pool.config.Cluster.Self() }
 
-func (p *Part) request(maps []int) PieceRequest {
-	r := PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole}
+// request asks for some maps of a demand.
+func (p *Part) request(maps []int, hurry bool) PieceRequest {
+	r := PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, hurry: hurry}
 	for _, i := range maps {
 		r.Maps = append(r.Maps, p.at(i))
 	}
@@ -163,15 +192,15 @@ func (p *Part) request(maps []int) PieceRequest {
 // measurePieces finds how long the pieces are, and what they hash to.
 func (p *Part) measurePieces(ctx context.Context) error {
 	p.pieces = make([]piece, p.Maps.Len())
-	return p.each(ctx, p.every(), func(node string, maps []int) (err error) {
+	return p.each(ctx, p.every(), func(s demand) (err error) {
 		var all []piece
-		if p.own(node) {
-			all, err = p.pool.copies.measure(ctx, p.files, p.request(maps))
+		if r := p.request(s.maps, s.hurry); p.own(s.node) {
+			all, err = p.pool.copies.measure(ctx, p.files, r)
 		} else {
-			all, err = p.pool.peers.measureAt(ctx, node, p.request(maps))
+			all, err = p.pool.peers.measureAt(ctx, s.node, r)
 		}
 		for k, one := range all {
-			p.pieces[maps[k]] = one
+			p.pieces[s.maps[k]] = one
 		}
 		return err
 	})
@@ -205,15 +234,15 @@ func (p *Part) begins(some []int) []int64 {
 // gather writes the pieces of some maps into dst, one after the other.
 func (p *Part) gather(ctx context.Context, wanted []int, dst []byte) error {
 	begin := p.begins(wanted)
-	return p.each(ctx, wanted, func(node string, maps []int) error {
-		for _, run := range runs(maps) { // pieces that stand one after the other come at once
-			r, first, last := p.request(run), run[0], run[len(run)-1]+1
+	return p.each(ctx, wanted, func(s demand) error {
+		for _, run := range runs(s.maps) { // pieces that stand one after the other come at once
+			r, first, last := p.request(run, s.hurry), run[0], run[len(run)-1]+1
 			at := dst[begin[first]:begin[last]]
-			if p.own(node) {
+			if p.own(s.node) {
 				if err := p.pool.copies.read(ctx, p.files, r, p.pieces[first:last], at); err != nil {
 					return err
 				}
-			} else if err := p.pool.peers.fetch(ctx, node, r, p.pieces[first:last], at); err != nil {
+			} else if err := p.pool.peers.fetch(ctx, s.node, r, p.pieces[first:last], at); err != nil {
 				return err
 			}
 		}

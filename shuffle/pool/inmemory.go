@@ -112,7 +112,7 @@ func (p *Part) lent() (pieces [][]byte, give func()) {
 	}
 	for i := range pieces {
 		if c := p.at(i); slices.ContainsFunc(c.Nodes, p.own) {
-			if b, m := p.files.lend(p.request([]int{i}), c, p.pieces[i]); m != nil {
+			if b, m := p.files.lend(p.request([]int{i}, false), c, p.pieces[i]); m != nil {
 				pieces[i], open = b, append(open, m)
 			}
 		}

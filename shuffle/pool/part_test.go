@@ -134,32 +134,52 @@ func TestPartsAreMeasuredOnce(t *testing.T) {
 }
 
 // A node that says nothing any more is asked no longer than until the cluster says that it
-// is down; then another one that has a copy is.
+// is down, and than for a while; then another one that has a copy is. If that has none to give,
+// the first one has time.
 func TestSilentNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, 3)
-		s.members[0].stage("s", "maps=1 parts=1 copies=2")
-		s.members[0].commit("s", 0, 0, "text")
-		has := s.copies("s", 0)
-		reader := s.members[slices.IndexFunc(s.members, func(m *member) bool { return !slices.Contains(has, m.id) })]
-		s.mu.Lock()
-		s.mu.silent[has[0]] = true
-		s.mu.Unlock()
-		const noticed = 5 * time.Second
-		time.AfterFunc(noticed, func() {
-			s.mu.Lock()
-			s.mu.lost[has[0]] = true
-			s.mu.Unlock()
-			s.must(state.Sender{Node: reader.id}, &state.MakeJob{Node: reader.id, Name: "other", UID: 7})
+	for _, tt := range []struct {
+		name    string
+		noticed time.Duration // when the cluster knows
+		speaks  time.Duration // when the node does, while the other one is down
+		took    time.Duration
+	}{
+		{"noticed", 3 * time.Second, 0, 3 * time.Second},
+		{"not noticed", 0, 0, 4 * time.Second},
+		{"the other one is down", 0, 2 * time.Second, 4 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, 3)
+				s.members[0].stage("s", "maps=1 parts=1 copies=2")
+				s.members[0].commit("s", 0, 0, "text")
+				has := s.copies("s", 0)
+				reader := s.members[slices.IndexFunc(s.members, func(m *member) bool { return !slices.Contains(has, m.id) })]
+				set := func(of map[string]bool, id string, is bool) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					of[id] = is
+				}
+				set(s.mu.silent, has[0], true)
+				if tt.noticed > 0 {
+					time.AfterFunc(tt.noticed, func() {
+						set(s.mu.lost, has[0], true)
+						s.must(state.Sender{Node: reader.id}, &state.MakeJob{Node: reader.id, Name: "other", UID: 7})
+					})
+				}
+				if tt.speaks > 0 {
+					set(s.mu.down, has[1], true)
+					time.AfterFunc(tt.speaks, func() { set(s.mu.silent, has[0], false) })
+				}
+				begin := time.Now()
+				if got, err := reader.part("s", meta.Part{}); err != nil || got != "text" {
+					t.Errorf("the part is %q, %v", got, err)
+				}
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("it took %v of the virtual clock", took)
+				}
+			})
 		})
-		begin := time.Now()
-		if got, err := reader.part("s", meta.Part{}); err != nil || got != "text" {
-			t.Errorf("the part is %q, %v", got, err)
-		}
-		if took := time.Since(begin); took != noticed {
-			t.Errorf("it took %v of the virtual clock", took)
-		}
-	})
+	}
 }
 
 // A commit does not wait until a power failure would leave it; whoever is given bytes of it

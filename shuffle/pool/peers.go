@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -37,6 +38,21 @@ type PieceRequest struct {
 	Part              uint64
 	Whole             bool
 	Maps              []state.Commit
+
+	hurry bool // others can be asked
+}
+
+// hurryTime is how long a node may say nothing to a request that is in a hurry. If it works on
+// it, it says so more often.
+const hurryTime = 4 * time.Second
+
+// call is the request for so many bytes by a call of that number.
+func (r PieceRequest) call(number uint8, bytes int) wire.Request {
+	q := wire.Request{Call: number, ID: r.id(), Runs: r.runs(), Bytes: uint64(bytes)}
+	if r.hurry {
+		q.Quiet = hurryTime
+	}
+	return q
 }
 
 // id is the request without its maps.
@@ -68,7 +84,7 @@ const pieceBytes = 16
 // measureAt asks a node what the pieces of maps are.
 func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]piece, error) {
 	b := make([]byte, pieceBytes*len(r.Maps))
-	q := wire.Request{Call: callMeasure, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(b))}
+	q := r.call(callMeasure, len(b))
 	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
 		return nil, err
 	}
@@ -91,7 +107,7 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 	if len(dst) == 0 {
 		return nil
 	}
-	q := wire.Request{Call: callPieces, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(dst))}
+	q := r.call(callPieces, len(dst))
 	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{dst})); err != nil {
 		return err
 	}
@@ -107,7 +123,7 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 // fetchPortion has a node write some bytes of a piece into dst, which are not checked; or if
 // that is none, look whether its copy of the piece is right.
 func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
-	q := wire.Request{Call: callPortion, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(dst))}
+	q := r.call(callPortion, len(dst))
 	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8) // behind Whole, which is not set
 	return p.pull(ctx, node, q, wire.NewScatter([][]byte{dst}))
 }
@@ -122,7 +138,7 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 		return err
 	}
 	t := make(table, rowBytes*g.Spec.Pieces())
-	q := wire.Request{Call: callPieces, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(t) + len(dst))}
+	q := r.call(callPieces, len(t)+len(dst))
 	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{t, dst})); err != nil {
 		return err
 	}
@@ -212,7 +228,7 @@ func (p peers) pull(ctx context.Context, node string, q wire.Request, to wire.Si
 // weighAt has another node do that.
 func (p peers) weighAt(ctx context.Context, node string, r PieceRequest, parts []int64) error {
 	b := make([]byte, 8*len(parts))
-	q := wire.Request{Call: callWeigh, ID: r.id(), Runs: r.runs(), Bytes: uint64(len(b))}
+	q := r.call(callWeigh, len(b))
 	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
 		return err
 	}

@@ -107,6 +107,7 @@ type Pool struct {
 
 	measured  measured
 	divisions divisions
+	slow      slowNodes
 	waits     waits
 	refusals  refusals
 }

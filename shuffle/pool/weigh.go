@@ -60,12 +60,12 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	p := &Part{Stage: g.number, Generation: is.Generation, Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
-	return all, p.each(ctx, p.every(), func(node string, maps []int) (err error) {
+	return all, p.each(ctx, p.every(), func(s demand) (err error) {
 		some := make([]int64, len(all))
-		if p.own(node) {
-			err = p.pool.copies.weigh(ctx, f, p.request(maps), some)
+		if r := p.request(s.maps, s.hurry); p.own(s.node) {
+			err = p.pool.copies.weigh(ctx, f, r, some)
 		} else {
-			err = p.pool.peers.weighAt(ctx, node, p.request(maps), some)
+			err = p.pool.peers.weighAt(ctx, s.node, r, some)
 		}
 		if err != nil {
 			return err
