@@ -3,7 +3,9 @@ package pool
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"time"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -21,7 +23,7 @@ type repairer struct {
 // the most endangered first.
 //
 // A node that did not take a copy is not asked again in this round, as it may take long to
-// say so.
+// say so. When other nodes are up, other maps may be the most endangered: a round ends.
 func (r repairer) repair(ctx context.Context) (again bool) {
 	nodes := r.config.Nodes()
 	up, stays := up(nodes), stay(nodes)
@@ -43,6 +45,9 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 	slices.SortStableFunc(all, func(a, b endangered) int { return len(a.live) - len(b.live) })
 	failed := make(map[string]bool)
 	for _, e := range all {
+		if !maps.Equal(stays, stay(r.config.Nodes())) {
+			return true
+		}
 		r.repairOne(ctx, e, nodes, failed)
 	}
 	return len(failed) > 0
@@ -70,10 +75,12 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 		if failed[id] || slices.Contains(e.is.Nodes, id) {
 			continue
 		}
+		begun := time.Now()
 		err := r.copyAgain(ctx, f, id, e)
 		switch {
 		case err == nil:
 			missing--
+			sleep(ctx, time.Since(begun)) // others have the link half of the time
 		case errors.Is(err, meta.ErrOvertaken), errors.Is(err, meta.ErrNotExist), errors.Is(err, meta.ErrStale):
 			return // it is another map, or none, by now
 		default:

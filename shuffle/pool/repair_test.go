@@ -1,0 +1,99 @@
+package pool_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/meta/state"
+)
+
+// loseCopies has the cluster know that a node has no copy of a map any more.
+func (s *site) loseCopies(stage string, number uint64, nodes ...string) {
+	s.t.Helper()
+	c, _ := s.machine.Commit(s.members[0].of(stage).Number(), number)
+	for _, id := range nodes {
+		s.must(state.Sender{Node: id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: stage}, Node: id, Map: number, Sum: c.Sum})
+	}
+}
+
+// While maps get new copies a node has its link half of the time for others.
+func TestRepairLeavesHalfOfALink(t *testing.T) {
+	const maps, each = 4, time.Second
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 3)
+		m := s.members[0]
+		m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=2", maps))
+		for i := range uint64(maps) {
+			m.commit("s", i, 0, fmt.Sprint("text ", i))
+			s.loseCopies("s", i, s.copies("s", i)[1])
+		}
+		var came []time.Time
+		s.hook(hooks{ask: func(c state.Command) error {
+			if _, ok := c.(*state.KeepCopy); ok {
+				time.Sleep(each) // a copy takes as long
+				came = append(came, time.Now())
+			}
+			return nil
+		}})
+		stop := m.follow()
+		time.Sleep(time.Minute)
+		stop()
+		if len(came) != maps {
+			t.Fatalf("%d copies were made of %d", len(came), maps)
+		}
+		for i := range came[1:] {
+			if gap := came[i+1].Sub(came[i]); gap < 2*each {
+				t.Errorf("copy %d came %v after the one before, of %v each", i+1, gap, each)
+			}
+		}
+	})
+}
+
+// A node that is lost while maps get new copies may endanger others more than those.
+func TestAnotherLossWhileCopiesAreMade(t *testing.T) {
+	const maps = 8
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 5)
+		m := s.members[0]
+		m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=3", maps))
+		for i := range uint64(maps) {
+			m.commit("s", i, 0, fmt.Sprint("text ", i))
+			s.loseCopies("s", i, s.copies("s", i)[1])
+		}
+		second := s.copies("s", maps-1)[1]
+		var order []uint64
+		s.hook(hooks{ask: func(c state.Command) error {
+			k, ok := c.(*state.KeepCopy)
+			if !ok || !k.Has {
+				return nil
+			}
+			if order = append(order, k.Map); len(order) == 1 {
+				s.mu.Lock()
+				s.mu.lost[second] = true
+				s.mu.Unlock()
+			}
+			return nil
+		}})
+		stop := m.follow()
+		time.Sleep(5 * time.Minute)
+		stop()
+		var endangered []uint64 // which have one copy left after that
+		for i := range uint64(maps) {
+			c, _ := s.machine.Commit(m.of("s").Number(), i)
+			if slices.Contains(c.Nodes, second) && i != order[0] {
+				endangered = append(endangered, i)
+			}
+		}
+		if len(endangered) == 0 || len(endangered) == maps-1 {
+			t.Fatalf("%d of %d maps have a copy on a node", len(endangered), maps)
+		}
+		next := slices.Compact(order[1 : 1+2*len(endangered)]) // each gets two
+		slices.Sort(next)
+		if !slices.Equal(next, endangered) {
+			t.Errorf("maps got copies in the order %v; after the second loss %v had one left", order, endangered)
+		}
+	})
+}
