@@ -129,46 +129,77 @@ func opensUnderWrites(b *bench) (misses int) {
 	return misses
 }
 
-// leaderAfterKill has the leader of three nodes be killed, again and again, and measures how
-// long it takes until a command is acknowledged that a majority of the others has to write.
-// Then it has a follower be away until it is taken for dead, and the leader be killed, and
-// measures how long that takes once the follower is started again.
-func leaderAfterKill(b *bench) int {
-	s := b.on("leader after kill")
-	m := daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), cluster.Bare(s).Hosts()[:3], "--ram", "64MiB")
-	well := func() (leader *daemon.Place, others []*daemon.Place) {
-		leader, others = m.Leader()
-		eventually.Within(s, time.Minute, "three vote, and all are up", func() bool {
-			k := m.Members(others[0])
-			return k.Voters() == 3 && k.Up() == 3 && k.Leader != ""
-		})
-		return leader, others
-	}
-	led := func(by *daemon.Place) {
-		eventually.Done(s, time.Minute, "a leader acknowledges a command", func() error {
-			_, err := by.Rankfs("token", "create")
-			return err
-		})
-	}
-	killed := outcome{name: "from the death of the leader to the next one, of three nodes", unit: "s", target: 5, atMost: true}
-	back := outcome{name: "the same, from the start of a follower that was taken for dead", unit: "s", target: 5, atMost: true}
-	for range *turns {
-		leader, others := well()
-		begun := time.Now()
-		leader.Kill()
-		led(others[0])
-		killed.values = append(killed.values, time.Since(begun).Seconds())
-		leader.Start()
+// deaths are nodes that are killed one after the other, and what is timed: how long it takes
+// from the moment in which a majority is up again until it acknowledges a command.
+type deaths struct {
+	name  string
+	who   []int // 0 is the one that leads before the first dies
+	known bool  // the next one dies when that is known, not a second later
+	back  bool  // without the last one there is no majority, and the first one is started then
+}
 
-		leader, others = well()
-		others[0].Kill()
-		eventually.Within(s, time.Minute, "it is taken for dead", func() bool { return m.Members(leader).Up() == 2 })
-		leader.Kill()
-		begun = time.Now()
-		others[0].Start()
-		led(others[1])
-		back.values = append(back.values, time.Since(begun).Seconds())
-		leader.Start()
+// leaderAfterKill measures that of three nodes.
+func leaderAfterKill(b *bench) int {
+	return b.leaderAfter(3,
+		deaths{"the death of the leader to the next one, of three nodes", []int{0}, false, false},
+		deaths{"the start of a follower that was taken for dead, the leader being killed", []int{1, 0}, true, true},
+		deaths{"the start of a follower, the leader being killed a second after it", []int{1, 0}, false, true},
+		deaths{"the start of the leader, another being killed a second after it", []int{0, 1}, false, true})
+}
+
+func leaderOfFiveAfterKill(b *bench) int {
+	return b.leaderAfter(5,
+		deaths{"the death of another, a second after the leader's, of five nodes", []int{0, 1}, false, false},
+		deaths{"the death of the leader, a second after a follower's", []int{1, 0}, false, false},
+		deaths{"the start of the leader, two others being killed a second and two after it", []int{0, 1, 2}, false, true})
+}
+
+// leaderAfter has nodes die, again and again, and all be well in between.
+func (b *bench) leaderAfter(nodes int, kinds ...deaths) int {
+	s := b.on("leader after kill")
+	m := daemon.NewTeam(s, filepath.Join(b.root, "bin/rankfs"), cluster.Five(s).Hosts()[:nodes], "--ram", "64MiB")
+	var all []outcome
+	for _, d := range kinds {
+		o := outcome{name: "from " + d.name, unit: "s", target: 5, atMost: true}
+		for range *turns {
+			o.values = append(o.values, d.happen(m).Seconds())
+		}
+		all = append(all, o)
 	}
-	return missed(killed, back)
+	return missed(all...)
+}
+
+// happen kills, times and starts again.
+func (d deaths) happen(m *daemon.Team) time.Duration {
+	leader, others := m.Leader()
+	eventually.Within(m.T, time.Minute, "all vote and are up", func() bool {
+		k := m.Members(others[0])
+		return k.Voters() == len(m.Nodes) && k.Up() == len(m.Nodes) && k.Leader != ""
+	})
+	all := append([]*daemon.Place{leader}, others...)
+	left := all[len(all)-1] // lives
+	for i, n := range d.who {
+		all[n].Kill()
+		switch {
+		case i == len(d.who)-1:
+		case d.known:
+			eventually.Within(m.T, time.Minute, "it is taken for dead", func() bool { return m.Members(left).Up() == len(all)-1-i })
+		default:
+			time.Sleep(time.Second)
+		}
+	}
+	begun, gone := time.Now(), d.who
+	if d.back {
+		all[gone[0]].Start()
+		gone = gone[1:]
+	}
+	eventually.Done(m.T, time.Minute, "a leader acknowledges a command", func() error {
+		_, err := left.Rankfs("token", "create")
+		return err
+	})
+	took := time.Since(begun)
+	for _, n := range gone {
+		all[n].Start()
+	}
+	return took
 }

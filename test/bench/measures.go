@@ -80,6 +80,7 @@ var studies = []study{
 	{"cluster shuffle", beyond},
 	{"cluster group", opensUnderWrites},
 	{"cluster leader after kill", leaderAfterKill},
+	{"cluster leader of five after kill", leaderOfFiveAfterKill},
 	{"cluster petabyte", petabyte},
 	{"cluster queue", queuePolicies},
 	{"hdfs, bytes from datanodes", sent},
