@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 		rankMain()
 		return
 	}
-	if os.Getenv(noNetlinkEnv) != "" {
-		fmt.Fprintln(os.Stderr, withoutNetlink(os.Args[1:]))
+	if unit := os.Getenv(boundsEnv); unit != "" {
+		fmt.Fprintln(os.Stderr, becomeBounded(settings(unit), os.Args[1:]))
 		os.Exit(1)
 	}
 	code, err := runTests(m)
