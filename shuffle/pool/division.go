@@ -15,6 +15,7 @@ import (
 type division struct {
 	bounds [][]byte
 	first  uint64          // part
+	parts  uint64          // from that on
 	spans  [][]record.Span // by map, and by part from the first on
 	sizes  []int64         // of a map's slices together
 	slices uint64          // of each map
@@ -23,7 +24,7 @@ type division struct {
 // weights are how many bytes parts have, about, from the first on: the slices of a map are of
 // about one size, and of one that may be in several parts each has as much.
 func (d *division) weights() []int64 {
-	all, in := make([]int64, len(d.spans[0])), make([]int64, d.slices)
+	all, in := make([]int64, d.parts), make([]int64, d.slices)
 	for i, spans := range d.spans {
 		clear(in)
 		for _, is := range spans {
@@ -134,29 +135,72 @@ func (p *Part) division(ctx context.Context) (*division, error) {
 	return p.pool.divisions.get(ctx, divisionName{p.Stage, p.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.parts) })
 }
 
-// sampled looks at the samples of all maps of the stage.
+// sampled looks at the samples of all maps of the stage: of as many maps at a time as memory has
+// room for, and of the last ones once, as it is known by them where parts begin.
 func (p *Part) sampled(ctx context.Context, first, n uint64) (*division, error) {
-	samples, err := p.sliced(ctx, p.cuts, p.all)
+	maps := p.all.Len()
+	d := &division{first: first, parts: n, spans: make([][]record.Span, maps), sizes: make([]int64, maps), slices: p.cuts}
+	if maps == 0 {
+		return d, nil
+	}
+	var room []byte
+	sampler, err := p.records.Sampler(maps, p.cuts, func(n int64) (_ []byte, err error) {
+		room, err = p.memory(max(1, n))
+		return room, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	d := &division{first: first, slices: p.cuts}
-	err = p.inMemory(ctx, []*Part{samples}, func(pieces held) error {
-		var of []record.Samples
-		for i, b := range pieces[samples] {
-			if !record.Samples(b).Are(p.cuts) {
-				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(i).Map, len(b))
+	defer unmap(room)
+	take := func(i int, m record.Samples) {
+		d.sizes[i] = p.all.At(i).Size - int64(len(m))
+		sampler.Add(i, m, d.sizes[i])
+	}
+	span := func(i int, m record.Samples) { d.spans[i] = p.records.Spans(m, d.bounds, first, n) }
+	some := max(1, int(p.pool.merging.large()/record.SamplesBytes(p.cuts)))
+	last := (maps - 1) / some * some
+	for from := 0; from < last; from += some {
+		if err := p.samples(ctx, from, from+some, each(take)); err != nil {
+			return nil, err
+		}
+	}
+	err = p.samples(ctx, last, maps, func(from int, all []record.Samples) {
+		each(take)(from, all)
+		d.bounds = sampler.Bounds(p.parts)
+		each(span)(from, all)
+	})
+	for from := 0; from < last && err == nil; from += some {
+		err = p.samples(ctx, from, from+some, each(span))
+	}
+	return d, err
+}
+
+// each is what one does to all maps from one on.
+func each(one func(i int, m record.Samples)) func(from int, all []record.Samples) {
+	return func(from int, all []record.Samples) {
+		for i, m := range all {
+			one(from+i, m)
+		}
+	}
+}
+
+// samples calls f with those of the maps of a stage from one to before another.
+func (p *Part) samples(ctx context.Context, from, to int, f func(from int, all []record.Samples)) error {
+	one, err := p.sliced(ctx, p.cuts, p.all.Between(p.all.At(from).Map, p.all.At(to-1).Map))
+	if err != nil {
+		return err
+	}
+	return p.inMemory(ctx, []*Part{one}, func(pieces held) error {
+		var all []record.Samples
+		for i, b := range pieces[one] {
+			if int64(len(b)) != record.SamplesBytes(p.cuts) {
+				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(from+i).Map, len(b))
 			}
-			of = append(of, b)
-			d.sizes = append(d.sizes, p.all.At(i).Size-int64(len(b)))
+			all = append(all, b)
 		}
-		d.bounds = p.records.Bounds(of, d.sizes, p.parts)
-		for _, m := range of {
-			d.spans = append(d.spans, p.records.Spans(m, d.bounds, first, n))
-		}
+		f(from, all)
 		return nil
 	})
-	return d, err
 }
 
 // sliced is a part that has one of the pieces of some maps.

@@ -138,6 +138,63 @@ func TestSamplesAreTakenOnce(t *testing.T) {
 	}
 }
 
+// Samples of more maps than memory is lent for are looked at by and by, and the parts are those
+// that they are for a node with more memory.
+func TestSamplesOfManyMaps(t *testing.T) {
+	const maps, parts, lent = 60, 300, 16 // lent: maps whose samples have room
+	read := func(ram int64) (got []string, requests uint64) {
+		s := newSiteOf(t, 2, ram)
+		m, reader := s.members[0], s.members[1]
+		m.stage("s", fmt.Sprintf("maps=%d parts=%d copies=1 record=line key=1 by=range", maps, parts))
+		r := rand.New(rand.NewPCG(5, 5))
+		for i := range uint64(maps) {
+			var b strings.Builder
+			for range 50 {
+				fmt.Fprintf(&b, "%06d\t%d\n", r.IntN(1e6), i)
+			}
+			if err := m.commitText("s", i, b.String()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := reader.wire.Stats().Requests
+		if _, err := reader.of("s").State(s.ctx); err != nil { // which weighs parts by their samples
+			t.Fatal(err)
+		}
+		requests = reader.wire.Stats().Requests - before
+		for p := uint64(0); p < parts; p += parts / 5 {
+			text, err := reader.part("s", meta.Part{Number: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, text)
+		}
+		return got, requests
+	}
+	want, _ := read(256 << 20)
+	got, requests := read(ram)
+	if !slices.Equal(got, want) {
+		t.Errorf("with less memory the parts are others")
+	}
+	if all := slices.Collect(strings.Lines(strings.Join(got, ""))); len(all) < 5 || !slices.IsSortedFunc(all, func(a, b string) int { return strings.Compare(a[:6], b[:6]) }) {
+		t.Errorf("five of %d parts have %d lines, or not in order", parts, len(all))
+	}
+	if least := uint64(2 * maps / lent); requests < least {
+		t.Errorf("the samples of %d maps came by %d requests; room is for those of %d", maps, requests, lent)
+	}
+}
+
+// Of a stage without maps parts that are ranges of keys are empty.
+func TestRangesOfNoMaps(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	if err := m.stage("s", "parts=2 record=line by=range").Seal(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.part("s", meta.Part{Number: 1}); err != nil || got != "" {
+		t.Errorf("a part is %q, %v", got, err)
+	}
+}
+
 // What parts that are ranges of keys weigh is said about, once the stage is sealed: those of
 // one key that many records have are heavy, and one that none is left for has nothing.
 func TestWeightsOfRanges(t *testing.T) {

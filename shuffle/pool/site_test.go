@@ -64,6 +64,7 @@ type member struct {
 	dir  string
 	ram  int64
 	dial wire.Dial
+	wire *wire.Client
 	stop func() // ends its daemon, and leaves its files
 
 	behind atomic.Bool // it has applied no commit yet, until it asks what there is
@@ -117,6 +118,7 @@ func (m *member) start() {
 	t := m.site.t
 	t.Helper()
 	client := wire.New(m.site.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
+	m.wire = client
 	m.Pool = pool.New(pool.Config{
 		Dir: m.dir, RAM: m.ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
 		Nodes: func() []placement.Node { return m.site.up(m.id) },

@@ -30,9 +30,6 @@ func putSample(b, key []byte) {
 // Samples are those of one map.
 type Samples []byte
 
-// Are reports whether they are those of so many slices.
-func (all Samples) Are(slices uint64) bool { return uint64(len(all)) == slices*sampleBytes }
-
 func (all Samples) slices() int { return len(all) / sampleBytes }
 
 // key is the key with which a slice begins, as much of it as there is; none if no record
@@ -46,36 +43,60 @@ func (all Samples) key(slice int) (key []byte, some, isWhole bool) {
 	return b[2 : 2+n], true, n < sampleKey
 }
 
-// mostSamples is how many samples are looked at, of all maps: 10 MiB.
+// SamplesBytes is how many bytes the samples of a map of so many slices have.
+func SamplesBytes(slices uint64) int64 { return int64(slices * sampleBytes) }
+
+// mostSamples is how many samples are kept of all maps, or twice as many.
 const mostSamples = 1 << 18
 
-// Bounds are the keys with which all parts begin but the first. Of each map there are its
-// samples, and how many bytes its records have.
-func (s Spec) Bounds(maps []Samples, sizes []int64, parts uint64) (bounds [][]byte) {
-	type sample struct {
-		key    []byte
-		prefix uint64
-		bytes  uint64
-	}
-	var all []sample
-	total := uint64(0)
-	for i, m := range maps {
-		n := m.slices()
-		step := 1 + (len(maps)*n-1)/mostSamples
-		for slice := i % step; slice < n; slice += step { // not the first of each map, which are its least keys
-			if key, some, _ := m.key(slice); some {
-				bytes := uint64(sizes[i])/uint64(n)*uint64(step) + 1
-				all = append(all, sample{key, s.prefix(key), bytes})
-				total += bytes
-			}
+// A Sampler keeps some samples of each map. Those of all say where parts begin.
+type Sampler struct {
+	spec  Spec
+	step  int    // of so many one is kept
+	room  []byte // for keys
+	all   []sample
+	total uint64 // bytes that they stand for
+}
+
+type sample struct {
+	key    []byte
+	prefix uint64
+	bytes  uint64
+}
+
+// Sampler is one for so many maps, which has no samples yet. Their keys are kept in memory
+// that it is given: 32 MiB at most.
+func (s Spec) Sampler(maps int, slices uint64, memory Memory) (*Sampler, error) {
+	step := 1 + (maps*int(slices)-1)/mostSamples
+	each := (int(slices) + step - 1) / step
+	room, err := memory(int64(maps * each * sampleKey))
+	return &Sampler{spec: s, step: step, room: room, all: make([]sample, 0, maps*each)}, err
+}
+
+// Add takes the samples of a map, of which so many bytes are records.
+func (p *Sampler) Add(number int, m Samples, size int64) {
+	n := m.slices()
+	for slice := number % p.step; slice < n; slice += p.step { // not the first of each map, which are its least keys
+		key, some, _ := m.key(slice)
+		if !some {
+			continue
 		}
+		kept := p.room[:copy(p.room, key)]
+		p.room = p.room[len(kept):]
+		bytes := uint64(size)/uint64(n)*uint64(p.step) + 1
+		p.all = append(p.all, sample{kept, p.spec.prefix(kept), bytes})
+		p.total += bytes
 	}
-	slices.SortFunc(all, func(a, b sample) int { // those of one key, too: another sort may have them otherwise
-		return cmp.Or(cmp.Compare(a.prefix, b.prefix), s.compare(a.key, b.key), cmp.Compare(a.bytes, b.bytes))
+}
+
+// Bounds are the keys with which all parts begin but the first.
+func (p *Sampler) Bounds(parts uint64) (bounds [][]byte) {
+	slices.SortFunc(p.all, func(a, b sample) int { // those of one key, too: another sort may have them otherwise
+		return cmp.Or(cmp.Compare(a.prefix, b.prefix), p.spec.compare(a.key, b.key), cmp.Compare(a.bytes, b.bytes))
 	})
 	at := uint64(0)
-	for _, one := range all {
-		for uint64(len(bounds)) < parts-1 && at >= (uint64(len(bounds))+1)*(total/parts+1) {
+	for _, one := range p.all {
+		for uint64(len(bounds)) < parts-1 && at >= (uint64(len(bounds))+1)*(p.total/parts+1) {
 			bounds = append(bounds, bytes.Clone(one.key))
 		}
 		at += one.bytes

@@ -26,7 +26,7 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 		n := number(is.Offsets, slices)
 		divided, samples, sizes = append(divided, is), append(samples, is.Bytes[n:number(is.Offsets, slices+1)]), append(sizes, int64(n))
 	}
-	bounds := s.Bounds(samples, sizes, uint64(parts))
+	bounds := boundsOf(t, s, samples, sizes, uint64(parts))
 	for p := range parts {
 		keys, _ := record.RangeOf(bounds, uint64(p))
 		var runs []record.Run
@@ -149,9 +149,9 @@ func TestBoundsOfOneKey(t *testing.T) {
 		n := number(is.Offsets, 1)
 		all, sizes = append(all, is.Bytes[n:]), append(sizes, int64(n))
 	}
-	want := s.Bounds(all, sizes, 2)
+	want := boundsOf(t, s, all, sizes, 2)
 	all[0], all[1], sizes[0], sizes[1] = all[1], all[0], sizes[1], sizes[0]
-	if got := s.Bounds(all, sizes, 2); !slices.EqualFunc(got, want, bytes.Equal) {
+	if got := boundsOf(t, s, all, sizes, 2); !slices.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("parts begin at %q, and in another order of maps at %q", want, got)
 	}
 }
@@ -163,7 +163,7 @@ func TestBoundsOfManyMaps(t *testing.T) {
 	n := number(is.Offsets, 4)
 	maps := slices.Repeat([]record.Samples{is.Bytes[n:]}, meta.MaxMaps)
 	sizes := slices.Repeat([]int64{int64(n)}, meta.MaxMaps)
-	if got := s.Bounds(maps, sizes, 2); len(got) != 1 || string(got[0]) != "c" {
+	if got := boundsOf(t, s, maps, sizes, 2); len(got) != 1 || string(got[0]) != "c" {
 		t.Errorf("parts begin at %q, want the third of four keys", got)
 	}
 }
@@ -183,4 +183,17 @@ func TestRangesOfOneKey(t *testing.T) {
 	if whole != 1 {
 		t.Errorf("%d parts have them", whole)
 	}
+}
+
+// boundsOf are the keys with which parts begin, of maps with these samples.
+func boundsOf(t *testing.T, s record.Spec, maps []record.Samples, sizes []int64, parts uint64) [][]byte {
+	t.Helper()
+	sampler, err := s.Sampler(len(maps), uint64(len(maps[0]))/uint64(record.SamplesBytes(1)), func(n int64) ([]byte, error) { return make([]byte, n), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range maps {
+		sampler.Add(i, m, sizes[i])
+	}
+	return sampler.Bounds(parts)
 }
