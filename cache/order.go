@@ -3,20 +3,20 @@ package cache
 import "rankfs/cache/ledger"
 
 // An order is a heap of batches' numbers, the one worth least on top. It grows by
-// chunks, so that no push takes long: a heap.Heap is one slice, and does not say where
+// pages, so that no push takes long: a heap.Heap is one slice, and does not say where
 // an element is, by which batches are taken out of the middle.
 type order struct {
-	chunks []*[ledger.Chunk]uint32 // numbers
-	worths []*[ledger.Chunk]float64
+	ids    []*[ledger.Page]uint32 // numbers
+	worths []*[ledger.Page]float64
 	count  uint32
 	slot   func(id uint32) *uint32 // the field that notes a number's place in the heap
 }
 
-func (o *order) id(at uint32) uint32     { return o.chunks[at/ledger.Chunk][at%ledger.Chunk] }
-func (o *order) worth(at uint32) float64 { return o.worths[at/ledger.Chunk][at%ledger.Chunk] }
+func (o *order) id(at uint32) uint32     { return o.ids[at/ledger.Page][at%ledger.Page] }
+func (o *order) worth(at uint32) float64 { return o.worths[at/ledger.Page][at%ledger.Page] }
 
 func (o *order) set(at, id uint32, worth float64) {
-	o.chunks[at/ledger.Chunk][at%ledger.Chunk], o.worths[at/ledger.Chunk][at%ledger.Chunk] = id, worth
+	o.ids[at/ledger.Page][at%ledger.Page], o.worths[at/ledger.Page][at%ledger.Page] = id, worth
 	*o.slot(id) = at
 }
 
@@ -24,9 +24,9 @@ func (o *order) set(at, id uint32, worth float64) {
 func (o *order) least() (id uint32, worth float64) { return o.id(0), o.worth(0) }
 
 func (o *order) push(id uint32, worth float64) {
-	if o.count%ledger.Chunk == 0 && int(o.count/ledger.Chunk) == len(o.chunks) {
-		o.chunks = append(o.chunks, new([ledger.Chunk]uint32))
-		o.worths = append(o.worths, new([ledger.Chunk]float64))
+	if o.count%ledger.Page == 0 && int(o.count/ledger.Page) == len(o.ids) {
+		o.ids = append(o.ids, new([ledger.Page]uint32))
+		o.worths = append(o.worths, new([ledger.Page]float64))
 	}
 	o.count++
 	o.up(o.count-1, id, worth)
@@ -38,10 +38,10 @@ func (o *order) remove(at uint32) {
 	if last := o.count; at < last {
 		o.sift(at, o.id(last), o.worth(last))
 	}
-	if keep := int(o.count/ledger.Chunk) + 2; keep < len(o.chunks) {
-		clear(o.chunks[keep:])
+	if keep := int(o.count/ledger.Page) + 2; keep < len(o.ids) {
+		clear(o.ids[keep:])
 		clear(o.worths[keep:])
-		o.chunks, o.worths = o.chunks[:keep], o.worths[:keep]
+		o.ids, o.worths = o.ids[:keep], o.worths[:keep]
 	}
 }
 

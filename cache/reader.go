@@ -71,8 +71,8 @@ const trusted = ahead.Trusted
 const none = ^uint64(0)
 
 // opens moves a reader to the step that it opens. An open far from the reader's
-// position does not: an open of the next step after it is another reader's, be it a job
-// that resumed there or one that reads the same. Nor does one of a step that it has had: it
+// position does not: an open of the next step after it is another reader's, of a job that
+// resumed there or of one that reads the same. Nor does one of a step that it has had: it
 // is of another that reads the same, close behind. So stray opens by other processes, as by
 // a person who browses, do not stop a job's batches from being made ready ahead.
 func (r *reader) opens(step, near uint64, c *confidence, now time.Time) (moved, expected bool) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Tenants are the jobs that share memory, as far as the cache can tell them apart: it is
-// told of series, not of processes. So a tenant is whoever reads one series and then the
+// told of series, not of processes. So a tenant is the readers of one series and then of the
 // next, that of each epoch: two jobs that read the same series are one tenant, a job that
 // reads two views is two. A series that other series copy from has none: its batches belong
 // to no job. The cache's lock guards them.

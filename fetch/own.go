@@ -55,7 +55,7 @@ func (m ownMount) refuse(u uri.URI) error {
 		return meta.Worded(meta.ErrInvalid, "%s lies in rankfs's own mount %s, which is no source: name the files where they are outside of it, or another dataset as dataset:NAME",
 			u.Path, m.path)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), meta.Impossible(err):
-		return nil // whoever opens it finds that too, and says it
+		return nil // an open of it finds that too, and says it
 	case err != nil:
 		return meta.AtPath(u.Path, err)
 	case dir && slices.ContainsFunc(m.points, func(p string) bool { return mountinfo.IsBelow(p, at) }):

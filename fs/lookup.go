@@ -16,7 +16,6 @@ import (
 const (
 	forViews = time.Hour
 	forEver  = time.Duration(1<<63 - 1)
-	forNames = time.Second // the listing of /datasets, and names without a view
 )
 
 // nameMax bounds a name, as on any other file system.

@@ -14,7 +14,7 @@ import (
 func AtPath(path string, err error) error { return Worded(err, "%s: %s", path, WhyNot(err)) }
 
 // Plain is what err says to a person: of each path in it why it cannot be had, as AtPath says
-// it, whoever has wrapped what the call said.
+// it, however what the call said was wrapped.
 func Plain(err error) string {
 	text := err.Error()
 	switch at := err.(type) {

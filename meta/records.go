@@ -16,8 +16,8 @@ const (
 // A RecordKind says where the records of a map end.
 type RecordKind uint8
 
-// The kinds of records. Of NoRecords the pool knows nothing: their maps are divided by who
-// writes them, and kept as they are.
+// The kinds of records. Of NoRecords the pool knows nothing: their maps are divided by the
+// programs that write them, and kept as they are.
 const (
 	NoRecords RecordKind = iota
 	Lines                // each ends at a newline

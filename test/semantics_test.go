@@ -19,7 +19,7 @@ func TestDocumentsNameTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must := []string{"../SEMANTICS.md", "../ARCHITECTURE.md"}
+	must := []string{"../SEMANTICS.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md"}
 	for _, document := range append(documents, must...) {
 		text, err := os.ReadFile(document)
 		if err != nil {

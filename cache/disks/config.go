@@ -104,7 +104,7 @@ func (c Config) Try() error {
 }
 
 // enter has all directories entered, and fails if one of them cannot be a directory of the
-// tier, which who gave it has to mend. One whose disk is ill is for the tier to attend to.
+// tier, which a person has to mend. One whose disk fails is for the tier to attend to.
 func (c Config) enter(one func(Dir) error) error {
 	var errs []error
 	for _, dir := range c.Dirs {
@@ -116,7 +116,7 @@ func (c Config) enter(one func(Dir) error) error {
 }
 
 // ill reports whether an error of entering a directory is its disk's, and not of the path that
-// was given, or of who else has it.
+// was given, or of another process that has it.
 func ill(err error) bool {
 	return !meta.Impossible(err) && !slices.ContainsFunc([]error{
 		meta.ErrInvalid, meta.ErrNotExist, meta.ErrBusy, fs.ErrNotExist, fs.ErrPermission, unix.EROFS,

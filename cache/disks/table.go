@@ -14,8 +14,8 @@ import (
 // 16 more once this daemon has proven its bytes.
 type table struct {
 	*ledger.Ledger[Key, row]
-	proofs []*[ledger.Chunk]instant // as the ledger's chunks; nil: none is proven
-	told   uint32                   // the slab that next returned last, or 0
+	proofs []*[ledger.Page]instant // as the ledger's pages; nil: none is proven
+	told   uint32                  // the slab that next returned last, or 0
 	series ledger.Names[[16]byte]
 	wide   map[uint32]extent // of the rows whose numbers do not fit
 	began  time.Time
@@ -195,19 +195,19 @@ func (t *table) listed() iter.Seq[uint32] {
 
 // prove keeps a proof. What cannot be kept is none.
 func (t *table) prove(id uint32, p proof) {
-	r, chunk := t.at(id), int(id/ledger.Chunk)
+	r, page := t.at(id), int(id/ledger.Page)
 	r.flags &^= proven
 	changed := p.changed.Nano()
 	if p.at.IsZero() || unix.NsecToTimespec(changed) != p.changed {
 		return
 	}
-	for len(t.proofs) <= chunk {
+	for len(t.proofs) <= page {
 		t.proofs = append(t.proofs, nil)
 	}
-	if t.proofs[chunk] == nil {
-		t.proofs[chunk] = new([ledger.Chunk]instant)
+	if t.proofs[page] == nil {
+		t.proofs[page] = new([ledger.Page]instant)
 	}
-	t.proofs[chunk][id%ledger.Chunk] = instant{int64(p.at.Sub(t.began)), changed}
+	t.proofs[page][id%ledger.Page] = instant{int64(p.at.Sub(t.began)), changed}
 	r.flags |= proven
 }
 
@@ -216,6 +216,6 @@ func (t *table) proof(id uint32) proof {
 	if !t.is(id, proven) {
 		return proof{}
 	}
-	p := t.proofs[id/ledger.Chunk][id%ledger.Chunk]
+	p := t.proofs[id/ledger.Page][id%ledger.Page]
 	return proof{t.began.Add(time.Duration(p.at)), unix.NsecToTimespec(p.changed)}
 }

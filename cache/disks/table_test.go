@@ -205,7 +205,7 @@ func TestTableShrinks(t *testing.T) {
 	table := newTable()
 	for range 3 {
 		var ids []uint32
-		for n := range 3 * ledger.Chunk {
+		for n := range 3 * ledger.Page {
 			id := table.insert(label{key: Key{Step: uint64(n)}, size: 1 << 40}, block)
 			table.prove(id, proof{at: time.Now()})
 			ids = append(ids, id)

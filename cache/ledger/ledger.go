@@ -6,18 +6,18 @@ import (
 	"math/bits"
 )
 
-// Chunk is how many rows are made at a time.
-const Chunk = 1024
+// Page is how many rows are made at a time.
+const Page = 1024
 
 // A Ledger has rows R, whose keys are K. It is not for concurrent use.
 type Ledger[K comparable, R any] struct {
 	key     func(id uint32) K
 	link    func(*R) *uint32
-	chunks  []*[Chunk]R
+	pages   []*[Page]R
 	made    uint32 // rows that are in use or were; the first stands for none
 	free    uint32 // begins the chain of those that were
 	count   int
-	heads   []*[Chunk]uint32 // of the chains of rows, by their hash
+	heads   []*[Page]uint32 // of the chains of rows, by their hash
 	buckets uint32
 	seed    maphash.Seed
 }
@@ -32,13 +32,13 @@ func New[K comparable, R any](key func(id uint32) K, link func(*R) *uint32) *Led
 
 func (l *Ledger[K, R]) reset() {
 	l.made, l.free, l.buckets = 1, 0, 1
-	l.chunks = []*[Chunk]R{new([Chunk]R)}
-	l.heads = []*[Chunk]uint32{new([Chunk]uint32)}
+	l.pages = []*[Page]R{new([Page]R)}
+	l.heads = []*[Page]uint32{new([Page]uint32)}
 }
 
 // At is the row of a number. The ledger's owner may change all of it but the link.
 // Row 0 stands for no key, and the owner may use it freely.
-func (l *Ledger[K, R]) At(id uint32) *R { return &l.chunks[id/Chunk][id%Chunk] }
+func (l *Ledger[K, R]) At(id uint32) *R { return &l.pages[id/Page][id%Page] }
 
 // Len is the count of rows in use.
 func (l *Ledger[K, R]) Len() int { return l.count }
@@ -79,8 +79,8 @@ func (l *Ledger[K, R]) take() uint32 {
 		return id
 	case l.made == math.MaxUint32:
 		return 0
-	case l.made%Chunk == 0:
-		l.chunks = append(l.chunks, new([Chunk]R))
+	case l.made%Page == 0:
+		l.pages = append(l.pages, new([Page]R))
 	}
 	l.made++
 	return l.made - 1
@@ -95,12 +95,12 @@ func (l *Ledger[K, R]) Remove(id uint32) {
 	own := l.link(l.At(id))
 	*link = *own
 	*own, l.free = l.free, id
-	if l.count--; l.count == 0 && len(l.chunks) > 1 {
+	if l.count--; l.count == 0 && len(l.pages) > 1 {
 		l.reset()
 	}
 }
 
-func (l *Ledger[K, R]) head(bucket uint32) *uint32 { return &l.heads[bucket/Chunk][bucket%Chunk] }
+func (l *Ledger[K, R]) head(bucket uint32) *uint32 { return &l.heads[bucket/Page][bucket%Page] }
 
 // bucket is the one of k: as many bits of its hash as number all buckets, or one
 // less if there is none of that number yet.
@@ -126,8 +126,8 @@ func (l *Ledger[K, R]) Spread(things int) {
 // number has a bit less.
 func (l *Ledger[K, R]) split() {
 	b := l.buckets
-	if b%Chunk == 0 {
-		l.heads = append(l.heads, new([Chunk]uint32))
+	if b%Page == 0 {
+		l.heads = append(l.heads, new([Page]uint32))
 	}
 	l.buckets++
 	to := l.head(b)

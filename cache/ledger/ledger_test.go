@@ -29,7 +29,7 @@ func TestLedger(t *testing.T) {
 				}
 			},
 			"many": func(r *rapid.T) {
-				for k := range uint32(rapid.IntRange(0, 3*Chunk).Draw(r, "things")) {
+				for k := range uint32(rapid.IntRange(0, 3*Page).Draw(r, "things")) {
 					if k += 1000; ids[k] == 0 {
 						values[k], ids[k] = k, l.Insert(k, row{key: k, value: k})
 					}
@@ -84,23 +84,23 @@ func TestLedger(t *testing.T) {
 func TestShrinks(t *testing.T) {
 	l := fresh()
 	for range 3 {
-		for k := range uint32(10 * Chunk) {
+		for k := range uint32(10 * Page) {
 			l.Insert(k, row{key: k})
 		}
-		for k := range uint32(5 * Chunk) {
+		for k := range uint32(5 * Page) {
 			l.Remove(l.Find(k))
 		}
-		for k := range uint32(5 * Chunk) {
+		for k := range uint32(5 * Page) {
 			l.Insert(1<<31+k, row{key: 1<<31 + k})
 		}
-		if n := len(l.chunks); n != 11 {
-			t.Errorf("%d chunks", n)
+		if n := len(l.pages); n != 11 {
+			t.Errorf("%d pages", n)
 		}
-		for id := range uint32(10 * Chunk) {
+		for id := range uint32(10 * Page) {
 			l.Remove(id + 1)
 		}
-		if n := len(l.chunks) + len(l.heads); n != 2 || l.Len() != 0 {
-			t.Errorf("%d chunks, of %d things", n, l.Len())
+		if n := len(l.pages) + len(l.heads); n != 2 || l.Len() != 0 {
+			t.Errorf("%d pages, of %d things", n, l.Len())
 		}
 	}
 }

@@ -20,7 +20,7 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
 }
 
-// number parses a count. What is more than 63 bits is as good as NoLimit.
+// number parses a count. What is more than 63 bits is taken for NoLimit.
 func number(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, n >= 0 && (err == nil || errors.Is(err, strconv.ErrRange))

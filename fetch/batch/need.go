@@ -41,7 +41,7 @@ func (v *Version) Need(view meta.View, ranks uint64) Need {
 	var first, last []int64
 	for i := range c.Looked {
 		now := c.step(cut.Ranks, ranks, func(rank uint64) (bytes int64) {
-			_ = v.EachPart(p, rank, i*(c.Steps/c.Looked), func(_ int, n int64) error { bytes += n; return nil }) // no division can fail
+			_ = v.EachChunk(p, rank, i*(c.Steps/c.Looked), func(_ int, n int64) error { bytes += n; return nil }) // no division can fail
 			return bytes
 		})
 		if i == 0 {

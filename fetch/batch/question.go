@@ -18,12 +18,12 @@ const (
 )
 
 // A question is whether a source that another node alone has is still what was indexed. It
-// is asked when somebody wants to know and the answer is older than answerAge, once for
-// all that want to know then. A node that gives no answer, be it that it is of a release
-// which does not know the question, takes nothing back of what it said before.
+// is asked when an open or a command wants to know and the answer is older than answerAge,
+// once for all that want to know then. A node that gives no answer, also one of a release
+// that does not know the question, takes nothing back of what it said before.
 type question struct {
 	ask  func(ctx context.Context, node string) error // wraps meta.ErrStale: it is not; nil: nobody can be asked
-	turn chan struct{}                                // of who asks, while the others wait
+	turn chan struct{}                                // of the one that asks, while the others wait
 	last atomic.Pointer[reply]                        // nil: there was none, or it is known here
 }
 

@@ -16,9 +16,9 @@ type recordBatch struct {
 
 var recordBatches = sync.Pool{New: func() any { return &recordBatch{records: make([]uint64, 0, plan.RecordsAtOnce)} }}
 
-// EachPart calls f with the chunks that a batch of a plan has bytes of, and how many, in
+// EachChunk calls f with the chunks that a batch of a plan has bytes of, and how many, in
 // order, until one call fails. A chunk comes again where others are between its records.
-func (v *Version) EachPart(p *plan.Plan, rank, step uint64, f func(chunk int, bytes int64) error) error {
+func (v *Version) EachChunk(p *plan.Plan, rank, step uint64, f func(chunk int, bytes int64) error) error {
 	if p.View().ByChunk() {
 		chunks, err := p.AppendChunks(nil, rank, step)
 		if err != nil {

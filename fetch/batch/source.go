@@ -94,8 +94,8 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	return d, err
 }
 
-// Check is Data for who wants no bytes: the node that alone has the source may be asked.
-// Of that there is no error but that the source has changed, or that ctx is done.
+// Check is Data for a caller that wants no bytes: the node that alone has the source may be
+// asked. Of that there is no error but that the source has changed, or that ctx is done.
 func (s *Source) Check(ctx context.Context) error {
 	owner := s.Elsewhere()
 	_, err := s.Data(ctx)
@@ -147,7 +147,7 @@ func (s *Source) away() string {
 	return ""
 }
 
-// holder is the node that alone has the source, be it up or down; empty if it is this one, or gone.
+// holder is the node that alone has the source, up or down; empty if it is this one, or gone.
 func (s *Source) holder() string { return cmp.Or(s.Elsewhere(), s.away()) }
 
 // Host is where a source lies that does not say where its bytes are: on the host of this

@@ -13,7 +13,6 @@ import (
 // it has one snapshot, and needs neither a lock nor a watch. Its methods but Close
 // may be called concurrently.
 type Still struct {
-	file   *os.File
 	pages  io.ReaderAt
 	size   int64
 	head   head
@@ -32,7 +31,7 @@ func OpenStill(file *os.File, pages io.ReaderAt) (*Still, error) {
 		return nil, fmt.Errorf("open lmdb: %w", err)
 	}
 	values := newReader(file, file.Name(), info.Size(), h.page)
-	return &Still{file, pages, info.Size(), h, values}, nil
+	return &Still{pages, info.Size(), h, values}, nil
 }
 
 // CheckDatabase returns an error if the file cannot be a source: it is no LMDB,

@@ -278,7 +278,7 @@ func (r *run) maps(c int, g *Group, m *state.Machine, node string, a asked) {
 	r.record(c, a, func(ctx context.Context) (seen, error) {
 		switch a.kind {
 		case "commit":
-			got, err := g.speak(ctx, node, &state.CommitMaps{Maps: state.Batch{{Stage: r.stage.Number, Maps: state.Commits{{Map: number, Writer: node, Sum: sum, Nodes: []string{node}}}}}})
+			got, err := g.speak(ctx, node, &state.CommitMaps{Maps: state.MapsByStage{{Stage: r.stage.Number, Maps: state.Commits{{Map: number, Writer: node, Sum: sum, Nodes: []string{node}}}}}})
 			if err != nil {
 				return seen{}, err
 			}

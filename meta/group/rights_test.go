@@ -99,7 +99,7 @@ func TestAHostileMember(t *testing.T) {
 		func() state.Command { return &state.MakeJob{Node: other.id, Name: "j", Nonce: 1} },
 		func() state.Command { return &state.UseJob{Node: other.id, Name: "j", Open: true} },
 		func() state.Command {
-			return &state.CommitMaps{Maps: state.Batch{{Stage: 1, Maps: state.Commits{{Writer: other.id, Nodes: []string{other.id}}}}}}
+			return &state.CommitMaps{Maps: state.MapsByStage{{Stage: 1, Maps: state.Commits{{Writer: other.id, Nodes: []string{other.id}}}}}}
 		},
 		func() state.Command { return &state.KeepCopy{StageName: stage, Node: other.id} },
 		func() state.Command { return blob(other) },
@@ -148,7 +148,7 @@ func TestAHostileMember(t *testing.T) {
 			}
 			j, _ := hostile.machine.PoolJob("j")
 			g, _ := hostile.machine.Stage(j.Number, "s")
-			return &state.CommitMaps{Maps: state.Batch{{Stage: g.Number, Maps: state.Commits{{Writer: hostile.id, Nodes: []string{hostile.id}}}}}}
+			return &state.CommitMaps{Maps: state.MapsByStage{{Stage: g.Number, Maps: state.Commits{{Writer: hostile.id, Nodes: []string{hostile.id}}}}}}
 		},
 		func() state.Command { return &state.BeginStage{StageName: stage} },
 		func() state.Command { return &state.SealStage{StageName: stage} },

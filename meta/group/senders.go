@@ -12,7 +12,7 @@ import (
 )
 
 // senders are the nodes that may speak Raft to this one: those that vote. Raft believes
-// whoever speaks it. The log says in whose name a command is, and who leads is given the
+// all that speak it. The log says in whose name a command is, and the leader is given the
 // authority's key; a node without a vote must have neither.
 //
 // A node that was away may not know yet that another has a vote now. It asks the others
@@ -52,7 +52,7 @@ func (s *senders) admit(id string) bool {
 	}
 	servers := s.configuration.servers()
 	if len(servers) == 0 || isVoter(servers[id]) || s.config.Machine.Version() < state.Signed {
-		return true // of a cluster that it knows nothing of, it believes who calls first
+		return true // of a cluster that it knows nothing of, it believes the first that calls
 	}
 	select {
 	case s.asking <- struct{}{}:

@@ -34,7 +34,7 @@ func shuffling(n *node, spec string) (commit func(number uint64) error) {
 	stage := do(&state.MakeStage{Job: "j", Name: "s", Nonce: 2}).Stage.Number
 	do(&state.SpecifyStage{StageName: state.StageName{Job: "j", Name: "s", Number: stage}, Spec: spec})
 	return func(number uint64) error {
-		_, err := n.group.Agree(n.t.Context(), &state.CommitMaps{Maps: state.Batch{{Stage: stage, Maps: state.Commits{
+		_, err := n.group.Agree(n.t.Context(), &state.CommitMaps{Maps: state.MapsByStage{{Stage: stage, Maps: state.Commits{
 			{Map: number, Writer: n.id, Nodes: []string{n.id}},
 		}}}})
 		return err

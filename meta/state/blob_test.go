@@ -29,7 +29,7 @@ func put(node, name string, number uint64) state.Commit {
 }
 
 func putOf(node string, all ...state.Commit) *state.CommitMaps {
-	c := &state.CommitMaps{Maps: state.Batch{{Stage: stageNumber + 1, Maps: all}}}
+	c := &state.CommitMaps{Maps: state.MapsByStage{{Stage: stageNumber + 1, Maps: all}}}
 	signedBy(node, c)
 	return c
 }
@@ -290,8 +290,8 @@ func TestQuotaOfBlobs(t *testing.T) {
 // in memory, and those that do nothing but remove.
 func TestFleetingCommands(t *testing.T) {
 	maps, blobs := commitOf(0, 0, other, 5), putOf(other, put(other, "k", 1))
-	both := &state.CommitMaps{Maps: append(append(state.Batch{}, maps.Maps...), blobs.Maps...)}
-	unknown := &state.CommitMaps{Maps: state.Batch{{Stage: 99, Maps: maps.Maps[0].Maps}}}
+	both := &state.CommitMaps{Maps: append(append(state.MapsByStage{}, maps.Maps...), blobs.Maps...)}
+	unknown := &state.CommitMaps{Maps: state.MapsByStage{{Stage: 99, Maps: maps.Maps[0].Maps}}}
 	for _, one := range []struct {
 		name, spec string
 		c          state.Command

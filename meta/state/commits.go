@@ -48,13 +48,13 @@ type StageMaps struct {
 	Maps       Commits
 }
 
-// A Batch has maps of several stages, in the order of these, none twice. In the log it is
-// as Commits are, with the number of the stage, its generation and how many maps it has
+// MapsByStage are maps of several stages, in the order of these, none twice. In the log they
+// are as Commits are, with the number of the stage, its generation and how many maps it has
 // before those.
-type Batch []StageMaps
+type MapsByStage []StageMaps
 
 // Len is how many maps there are.
-func (b Batch) Len() (n int) {
+func (b MapsByStage) Len() (n int) {
 	for _, g := range b {
 		n += len(g.Maps)
 	}
@@ -62,7 +62,7 @@ func (b Batch) Len() (n int) {
 }
 
 // MarshalText implements encoding.TextMarshaler.
-func (b Batch) MarshalText() ([]byte, error) {
+func (b MapsByStage) MarshalText() ([]byte, error) {
 	var p packer
 	for _, g := range b {
 		p.numbers(g.Stage, g.Generation, uint64(len(g.Maps)))
@@ -72,7 +72,7 @@ func (b Batch) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (b *Batch) UnmarshalText(text []byte) error {
+func (b *MapsByStage) UnmarshalText(text []byte) error {
 	u, err := unpack(text)
 	if err != nil {
 		return err

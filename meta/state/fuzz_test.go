@@ -41,7 +41,7 @@ func seeds() []state.Command {
 		&state.MakeStage{Entry: state.Entry{By: id(1)}, Job: "j", Name: "s", Nonce: 2},
 		&state.DropStage{Entry: state.Entry{By: id(1)}, StageName: stageName, Empty: true},
 		&state.SpecifyStage{Entry: state.Entry{By: id(1)}, StageName: stageName, Spec: "maps=2 parts=3"},
-		&state.CommitMaps{Entry: state.Entry{By: id(1)}, Maps: state.Batch{{Stage: stageNumber, Maps: state.Commits{{Writer: id(1), Nodes: []string{id(1)}}}}}},
+		&state.CommitMaps{Entry: state.Entry{By: id(1)}, Maps: state.MapsByStage{{Stage: stageNumber, Maps: state.Commits{{Writer: id(1), Nodes: []string{id(1)}}}}}},
 		&state.SealStage{Entry: state.Entry{By: id(1)}, StageName: stageName},
 		&state.ResetStage{Entry: state.Entry{By: id(1)}, StageName: stageName},
 		&state.KeepCopy{Entry: state.Entry{By: id(1)}, StageName: stageName, Node: id(1), Has: true},

@@ -17,6 +17,7 @@ type Machine struct {
 	planReads
 	queueReads
 	settingReads
+	poolReads
 }
 
 // Speaking is New for a machine that understands no newer version than that: one
@@ -27,7 +28,7 @@ func Speaking(version int) *Machine {
 	return &Machine{
 		speaks: version, locked: l,
 		tokenReads: tokenReads{l}, nodeReads: nodeReads{l}, datasetReads: datasetReads{l}, jobReads: jobReads{l},
-		planReads: planReads{l}, queueReads: queueReads{l}, settingReads: settingReads{l},
+		planReads: planReads{l}, queueReads: queueReads{l}, settingReads: settingReads{l}, poolReads: poolReads{l},
 	}
 }
 

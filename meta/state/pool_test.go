@@ -36,7 +36,7 @@ func batchOf(node string, maps ...state.Commit) *state.CommitMaps {
 		one.Writer, one.Size, one.Nodes = node, 10, []string{node}
 		g.Maps = append(g.Maps, one)
 	}
-	c := &state.CommitMaps{Maps: state.Batch{g}}
+	c := &state.CommitMaps{Maps: state.MapsByStage{g}}
 	signedBy(node, c)
 	return c
 }

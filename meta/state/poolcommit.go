@@ -11,7 +11,7 @@ import (
 // is, or why it is none.
 type CommitMaps struct {
 	Entry
-	Maps Batch
+	Maps MapsByStage
 }
 
 // A Committed is what one map of a CommitMaps came to.

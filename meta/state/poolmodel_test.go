@@ -61,7 +61,7 @@ func TestPoolModel(t *testing.T) {
 						maps.Maps = append(maps.Maps, batchOf(node, state.Commit{Map: number, Sum: sum}).Maps[0].Maps...)
 					}
 				}
-				result := c.do(signedBy(node, &state.CommitMaps{Maps: state.Batch{maps}}))
+				result := c.do(signedBy(node, &state.CommitMaps{Maps: state.MapsByStage{maps}}))
 				for i, one := range maps.Maps {
 					got := result.Maps[i]
 					is, ok := won[one.Map]

@@ -5,9 +5,12 @@ import (
 	"slices"
 )
 
+// poolReads are what a machine says of the shuffle pool.
+type poolReads struct{ *locked }
+
 // PoolJobs are those of the shuffle pool, by name.
-func (m *Machine) PoolJobs() []PoolJob {
-	s, done := m.read()
+func (r poolReads) PoolJobs() []PoolJob {
+	s, done := r.read()
 	defer done()
 	all, made := values(&s.pool().jobs), s.madeOfJobs()
 	for i := range all {
@@ -17,8 +20,8 @@ func (m *Machine) PoolJobs() []PoolJob {
 }
 
 // PoolJob is the job of that name.
-func (m *Machine) PoolJob(name string) (PoolJob, bool) {
-	s, done := m.read()
+func (r poolReads) PoolJob(name string) (PoolJob, bool) {
+	s, done := r.read()
 	defer done()
 	j, ok := s.pool().jobs.get(name)
 	if ok {
@@ -28,16 +31,16 @@ func (m *Machine) PoolJob(name string) (PoolJob, bool) {
 }
 
 // PoolBytes is how many bytes all copies of the maps of a job have.
-func (m *Machine) PoolBytes(job uint64) int64 {
-	s, done := m.read()
+func (r poolReads) PoolBytes(job uint64) int64 {
+	s, done := r.read()
 	defer done()
 	bytes, _ := s.pool().kept.get(job)
 	return bytes
 }
 
 // PoolLeft is what nobody has of a job's quota, or has reserved.
-func (m *Machine) PoolLeft(name string) int64 {
-	s, done := m.read()
+func (r poolReads) PoolLeft(name string) int64 {
+	s, done := r.read()
 	defer done()
 	p := s.pool()
 	j, _ := p.jobs.get(name)
@@ -45,8 +48,8 @@ func (m *Machine) PoolLeft(name string) int64 {
 }
 
 // Stages are those of a job, by name.
-func (m *Machine) Stages(job uint64) (all []PoolStage) {
-	s, done := m.read()
+func (r poolReads) Stages(job uint64) (all []PoolStage) {
+	s, done := r.read()
 	defer done()
 	for k, g := range s.pool().stages.m {
 		if k.Job == job {
@@ -58,22 +61,22 @@ func (m *Machine) Stages(job uint64) (all []PoolStage) {
 }
 
 // Stage is the stage of a job of that name.
-func (m *Machine) Stage(job uint64, name string) (PoolStage, bool) {
-	s, done := m.read()
+func (r poolReads) Stage(job uint64, name string) (PoolStage, bool) {
+	s, done := r.read()
 	defer done()
 	return s.pool().stages.get(stageKey{job, name})
 }
 
 // Commit is the attempt of a map that has won.
-func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
-	s, done := m.read()
+func (r poolReads) Commit(stage, number uint64) (Commit, bool) {
+	s, done := r.read()
 	defer done()
 	return s.pool().commit(stage, number)
 }
 
 // Commits are those of a stage, as they are now.
-func (m *Machine) Commits(stage uint64) Maps {
-	s, done := m.read()
+func (r poolReads) Commits(stage uint64) Maps {
+	s, done := r.read()
 	defer done()
 	t, ok := s.pool().commits.get(stage)
 	if !ok {
@@ -89,8 +92,8 @@ func (m *Machine) Commits(stage uint64) Maps {
 
 // Blob is what a name of the blobs of a stage stands for, and its commit, if it is no
 // directory.
-func (m *Machine) Blob(stage uint64, name string) (Blob, Commit, bool) {
-	s, done := m.read()
+func (r poolReads) Blob(stage uint64, name string) (Blob, Commit, bool) {
+	s, done := r.read()
 	defer done()
 	b, ok := s.pool().blob(stage, name)
 	c, _ := s.pool().commit(stage, b.Number)
@@ -99,8 +102,8 @@ func (m *Machine) Blob(stage uint64, name string) (Blob, Commit, bool) {
 
 // Blobs are what is in a directory of the blobs of a stage, by name; in none, those at
 // the top.
-func (m *Machine) Blobs(stage uint64, dir string) []Blob {
-	s, done := m.read()
+func (r poolReads) Blobs(stage uint64, dir string) []Blob {
+	s, done := r.read()
 	defer done()
 	return s.pool().below(stage, dir)
 }
@@ -115,19 +118,19 @@ func (m *Machine) Blobs(stage uint64, dir string) []Blob {
 // are, too, if they were on a disk: none is given up before it is on the disk that it may be.
 // What was made in place of it was either answered later than the removal came to the disk, as
 // all commands that are not fleeting, or is undone with it.
-func (m *Machine) Fleeting(c Command) bool {
+func (r poolReads) Fleeting(c Command) bool {
 	switch c := c.(type) {
 	case *DropMap, *DropBlob, *DropStage, *DropJob:
 		return true
 	case *CommitMaps:
-		return m.inMemory(c)
+		return r.inMemory(c)
 	}
 	return false
 }
 
 // inMemory reports whether a command commits nothing but maps that are in memory.
-func (m *Machine) inMemory(k *CommitMaps) bool {
-	s, done := m.read()
+func (r poolReads) inMemory(k *CommitMaps) bool {
+	s, done := r.read()
 	defer done()
 	for _, maps := range k.Maps {
 		name, ok := s.pool().names.get(maps.Stage)

@@ -105,7 +105,7 @@ func permissions() []permission {
 		{"DropStage", func() state.Command { return &state.DropStage{StageName: stageName} }, "omsl"},
 		{"SpecifyStage", func() state.Command { return &state.SpecifyStage{StageName: stageName, Spec: "maps=1"} }, "omsl"},
 		{"CommitMaps", func() state.Command {
-			return &state.CommitMaps{Maps: state.Batch{{Stage: stageNumber, Maps: state.Commits{{Writer: other, Nodes: []string{other}}}}}}
+			return &state.CommitMaps{Maps: state.MapsByStage{{Stage: stageNumber, Maps: state.Commits{{Writer: other, Nodes: []string{other}}}}}}
 		}, "sl"},
 		{"BeginStage", func() state.Command { return &state.BeginStage{StageName: stageName} }, "omsl"},
 		{"SealStage", func() state.Command { return &state.SealStage{StageName: stageName} }, "omsl"},

@@ -177,7 +177,7 @@ func (s *sender) grant(n uint64) error {
 	return s.flush()
 }
 
-// moved says that data came in, which is as good as some that goes out.
+// moved says that data came in, which counts as some that goes out.
 func (s *sender) moved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

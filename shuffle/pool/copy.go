@@ -99,7 +99,7 @@ func (g stage) chooser(is state.PoolStage, c *state.Commit, s *sealing, nodes []
 		key := placement.Key(g.job.is.Name, g.name, c.Map)
 		return func(nodes []placement.Node) []string { return placement.Choose(key, is.Spec.Copies, "", nodes) }
 	case s.ahead.went(is):
-		return s.ahead.turn.choose
+		return s.ahead.choice.choose
 	}
-	return s.files.turns.next(g.job.is.Name, is, c.Writer, nodes).choose
+	return s.files.spread.next(g.job.is.Name, is, c.Writer, nodes).choose
 }

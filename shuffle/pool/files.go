@@ -25,7 +25,7 @@ type files struct {
 	inspecting chan struct{} // has room for one
 	promised   promises
 	tailed     tailed
-	turns      turns
+	spread     spread
 }
 
 const (
@@ -158,7 +158,7 @@ func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) 
 		for _, name := range names {
 			f.tailed.below(name + "/")
 			if number, err := strconv.ParseUint(name, 10, 64); err == nil {
-				f.turns.forget(number)
+				f.spread.forget(number)
 			}
 			s.removeAll(name)
 		}

@@ -46,7 +46,7 @@ type tail struct {
 	is      state.PoolStage
 	attempt meta.Attempt
 	nonce   uint64 // no other tail has it
-	turn    turn   // once something goes
+	choice  choice // once something goes
 
 	end  chan struct{} // closed when it is to end
 	stop context.CancelFunc
@@ -131,7 +131,7 @@ func (t *tail) has(node string, g state.PoolStage) int64 {
 
 // went reports whether something of the attempt has gone to other nodes, or was to.
 func (t *tail) went(g state.PoolStage) bool {
-	return t != nil && t.is.Generation == g.Generation && t.turn.given != nil
+	return t != nil && t.is.Generation == g.Generation && t.choice.given != nil
 }
 
 // number is the nonce, if there is a tail.
@@ -223,8 +223,8 @@ func (t *tail) rest(ctx context.Context) bool {
 // targets are the nodes that a commit will give copies.
 func (all *tails) targets(f *files, t *tail) []string {
 	self, nodes := all.config.Cluster.Self(), all.config.Nodes()
-	t.turn = f.turns.next(t.stage.job.is.Name, t.is, self, nodes)
-	return slices.DeleteFunc(t.turn.choose(nodes), func(id string) bool { return id == self })
+	t.choice = f.spread.next(t.stage.job.is.Name, t.is, self, nodes)
+	return slices.DeleteFunc(t.choice.choose(nodes), func(id string) bool { return id == self })
 }
 
 // written is how far a file is written beyond an offset, without what is only reserved; below

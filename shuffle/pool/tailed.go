@@ -22,7 +22,7 @@ const (
 )
 
 // tailed are the files of what came of attempts. The lock guards the table, and taken of each;
-// a file is written by who has taken it, without the lock.
+// a file is written by the goroutine that has taken it, without the lock.
 type tailed struct {
 	mu struct {
 		sync.Mutex

@@ -202,10 +202,10 @@ func (m *merge) advance(run int) error {
 	return nil
 }
 
-// play plays a contender against the loser of a node, and who wins there against that of the
-// next, up to the root, and returns who has won all. Who wins is as good as random, and a
-// processor that has guessed wrong loses more time than it takes to exchange numbers, or not
-// to, without a branch.
+// play plays a contender against the loser of a node, and the winner there against that of the
+// next, up to the root, and returns the one that has won all. Which one wins a processor cannot
+// guess, and a wrong guess costs it more time than to exchange numbers, or not to, without a
+// branch.
 func (m *merge) play(c contender, node int) contender {
 	for ; node > 0; node /= 2 {
 		loser := &m.losers[node]

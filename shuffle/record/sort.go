@@ -9,7 +9,7 @@ import (
 )
 
 // An entry is a record in the index by which records are sorted. Where it ends is found once
-// more: who needs that reads the record anyway.
+// more: what needs that reads the record anyway.
 type entry struct {
 	prefix uint64 // of what is left of its key, once as much was compared as others have too
 	at     uint64 // in the map

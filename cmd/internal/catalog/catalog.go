@@ -208,8 +208,8 @@ func (c *Catalog) detach(name string, old *batch.OpenSource) {
 	})
 }
 
-// endTime is how long whoever removes or refreshes a dataset waits for reads under way, so
-// that what its source has on disks is free then. Reads of a source that answers take less.
+// endTime is how long a command that removes or refreshes a dataset waits for reads under
+// way, so that what its source has on disks is free then. Reads of a source that answers take less.
 const endTime = time.Second
 
 // awaitEnd waits until the source is closed of what a name stood for, but no longer than

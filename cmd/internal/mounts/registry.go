@@ -33,8 +33,8 @@ type Entry struct {
 	Socket  string `json:"socket"`
 }
 
-// A Registration is the entry of this process, for as long as it is open.
-type Registration struct {
+// An OwnEntry is that of this process, for as long as it is open.
+type OwnEntry struct {
 	Entry
 	Listener net.Listener // for control.Serve, on Entry.Socket
 
@@ -45,13 +45,13 @@ type Registration struct {
 // makes, and listens on its socket. It takes over from a dead daemon and
 // returns an error wrapping meta.ErrExist if a live one has the same mount.
 // Both paths must be absolute.
-func Register(dir, mount, state string) (*Registration, error) {
+func Register(dir, mount, state string) (*OwnEntry, error) {
 	unlock, err := lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("register mount %s: %w", mount, err)
 	}
 	defer unlock()
-	r := &Registration{file: filepath.Join(dir, id(mount)+".json")}
+	r := &OwnEntry{file: filepath.Join(dir, id(mount)+".json")}
 	if old, err := read(r.file); err == nil && old.running() {
 		return nil, refuse(meta.ErrExist, "mount on %s: pid %d serves it already; unmount it with: rankfs umount %s", mount, old.PID, mount)
 	}
@@ -71,7 +71,7 @@ func Register(dir, mount, state string) (*Registration, error) {
 }
 
 // Share lets all users of this machine find the mount and ask its daemon.
-func (r *Registration) Share() error {
+func (r *OwnEntry) Share() error {
 	if err := errors.Join(os.Chmod(r.Socket, 0o666), os.Chmod(r.file, 0o644)); err != nil {
 		return fmt.Errorf("register mount %s: %w", r.Mount, err)
 	}
@@ -79,7 +79,7 @@ func (r *Registration) Share() error {
 }
 
 // Close takes the entry out and closes the socket.
-func (r *Registration) Close() error {
+func (r *OwnEntry) Close() error {
 	return errors.Join(os.Remove(r.file), closed(r.Listener.Close()))
 }
 

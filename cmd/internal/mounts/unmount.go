@@ -178,7 +178,7 @@ func detach(m mountinfo.Mount, lazy bool) error {
 	return unmount(m, m, lazy)
 }
 
-// A mount is in use also while somebody asks for its size, as df does and a command that
+// A mount is in use also while a process asks for its size, as df does and a command that
 // looks which daemons are dead. That passes, and no process is found that has anything
 // of it: an unmount tries again for so long.
 const passing = 2 * time.Second

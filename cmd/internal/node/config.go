@@ -56,7 +56,7 @@ func (c Config) nvmeBytes() (bytes int64) {
 	return bytes
 }
 
-// Check refuses what no node can be made of, before anything is made: who gives other
+// Check refuses what no node can be made of, before anything is made: a mount with other
 // options the next time would find a cluster of one there.
 func (c Config) Check() error {
 	if err := (cache.Config{RAMBytes: c.RAMBytes, NVMe: c.NVMe}).Check(); err != nil {

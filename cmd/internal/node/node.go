@@ -53,10 +53,10 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n := &node{config: c, stalls: stall.NewTable(time.Now)}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	defer n.cancel()
-	n.atEnd(held.registration.Close)
+	n.atEnd(held.entry.Close)
 	defer func() { err = errors.Join(err, n.close()) }()
 	if !c.Private {
-		if err := held.registration.Share(); err != nil {
+		if err := held.entry.Share(); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	if err := n.open(held, asked); err != nil {
 		return err
 	}
-	if err := n.build(held.registration.Socket); err != nil {
+	if err := n.build(held.entry.Socket); err != nil {
 		return err
 	}
 	if err := n.start(asked.leader); err != nil {
@@ -73,7 +73,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 	n.atEnd(n.wait)
 	asked.catalog.Store(n.catalog)
 	asked.admin.Store(n.admin)
-	unmounted, err := n.serve(held.registration.Listener)
+	unmounted, err := n.serve(held.entry.Listener)
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ func (n *node) build(socket string) (err error) {
 	return nil
 }
 
-// serve mounts the tree, and answers commands. The channel is closed when somebody else has
-// unmounted it.
+// serve mounts the tree, and answers commands. The channel is closed when the tree was
+// unmounted by another process.
 func (n *node) serve(commands net.Listener) (unmounted <-chan struct{}, err error) {
 	c := n.config
 	if err := n.tree.Mount(c.Mount); err != nil {

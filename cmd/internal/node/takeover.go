@@ -29,11 +29,11 @@ const (
 // A tenure has what only one daemon can hold at a time: a free mount point, the port
 // of the node, a state directory, and the mount's entry in the registry.
 type tenure struct {
-	point        string
-	tcp          *net.TCPListener // which is closed by release too
-	release      func()
-	forget       func() // what a daemon makes in a state directory before it is of a cluster
-	registration *mounts.Registration
+	point   string
+	tcp     *net.TCPListener // which is closed by release too
+	release func()
+	forget  func() // what a daemon makes in a state directory before it is of a cluster
+	entry   *mounts.OwnEntry
 }
 
 // takeOver gets what a daemon needs, and waits for one that had it and
@@ -87,7 +87,7 @@ func take(ctx context.Context, c Config) (h tenure, err error) {
 		return tenure{}, err
 	}
 	h.release = func() { unlock(); h.tcp.Close() }
-	if h.registration, err = mounts.Register(c.RunDir, h.point, c.State); err != nil {
+	if h.entry, err = mounts.Register(c.RunDir, h.point, c.State); err != nil {
 		h.release()
 		return tenure{}, err
 	}
@@ -119,8 +119,8 @@ func mountPoint(dir string) (string, error) {
 	return point, nil
 }
 
-// beginning is how to remove what a daemon that is not let in makes in its state directory: who
-// it would be, and the directories. Where a daemon has begun before, or this one is of a
+// beginning is how to remove what a daemon that is not let in makes in its state directory:
+// its node's id, and the directories. Where a daemon has begun before, or this one is of a
 // cluster after all, nothing is removed.
 func beginning(c Config) (forget func()) {
 	made, id := meta.Missing(c.State), filepath.Join(c.State, "node")

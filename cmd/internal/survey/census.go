@@ -60,7 +60,7 @@ func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, 
 // count adds one batch.
 func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t tally) error {
 	host, whole := k.hostOf[rank], p.View().ByChunk()
-	return k.of.EachPart(p, rank, step, func(chunk int, bytes int64) error {
+	return k.of.EachChunk(p, rank, step, func(chunk int, bytes int64) error {
 		distance := k.distance(chunk, host)
 		t.bytes[host][distance] += bytes
 		t.ranks[rank] += bytes

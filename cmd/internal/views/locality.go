@@ -45,7 +45,7 @@ func (b *Batches) Holders(own string, rank, step uint64) Holders {
 		h[b.Version.Source.Host(own)] = b.Size(rank, step)
 		return h
 	}
-	b.Version.EachPart(b.Plan, rank, step, func(chunk int, bytes int64) error {
+	b.Version.EachChunk(b.Plan, rank, step, func(chunk int, bytes int64) error {
 		for _, host := range b.chunkHosts(own, chunk) {
 			h[host] += bytes
 		}

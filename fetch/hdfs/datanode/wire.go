@@ -23,8 +23,8 @@ import (
 // and hangs up, as it does if its disk fails there, which is not: a connection
 // that brought nothing is the last.
 //
-// The lock guards the connection, which is closed under it: whoever closes the wire ends
-// also one that the library dials meanwhile. It is not held for a dial, a read or a write.
+// The lock guards the connection, which is closed under it: to close the wire ends also one
+// that the library dials meanwhile. It is not held for a dial, a read or a write.
 type wire struct {
 	client *Client
 	ctx    context.Context

@@ -138,8 +138,8 @@ func (c *Client) idle() (all []*File) {
 	return all
 }
 
-// check looks at a file, with a use of it: were it closed meanwhile, it would be by who
-// looks, and a close may hang.
+// check looks at a file, with a use of it, so that nothing closes it meanwhile: a close may
+// hang.
 func (c *Client) check(f *File) {
 	if !c.still(f) {
 		return

@@ -1,0 +1,57 @@
+package pool
+
+import (
+	"maps"
+	"sync"
+
+	"rankfs/meta/state"
+	"rankfs/shuffle/placement"
+)
+
+// A spread is how many copies of what this node writes each node was given, by the stages of a
+// job. The lock guards that.
+type spread struct {
+	mu struct {
+		sync.Mutex
+		given map[uint64]map[string]int
+	}
+}
+
+// A choice is that of the nodes that are to have the copies of an attempt.
+type choice struct {
+	key    uint64 // of the stage
+	writer string
+	copies int
+	given  map[string]int // before; nil: it is of no stage yet
+}
+
+// next is the choice for one more attempt; the nodes that it chooses now are counted as given.
+func (all *spread) next(job string, g state.PoolStage, writer string, nodes []placement.Node) choice {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.mu.given == nil {
+		all.mu.given = make(map[uint64]map[string]int)
+	}
+	given := all.mu.given[g.Number]
+	if given == nil {
+		given = make(map[string]int)
+		all.mu.given[g.Number] = given
+	}
+	c := choice{placement.Key(job, g.Name, 0), writer, g.Spec.Copies, maps.Clone(given)}
+	for _, id := range c.choose(nodes) {
+		given[id]++
+	}
+	return c
+}
+
+// forget forgets a stage that is no more.
+func (all *spread) forget(stage uint64) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	delete(all.mu.given, stage)
+}
+
+// choose chooses of some nodes.
+func (c choice) choose(nodes []placement.Node) []string {
+	return placement.InTurn(c.key, c.copies, c.writer, c.given, nodes)
+}
