@@ -78,7 +78,6 @@ func (r *Realm) Conf(name string, changes Settings) string {
 		"dfs.datanode.hostname":           "localhost",
 		"dfs.datanode.kerberos.principal": "dn/_HOST@" + Name,
 		"dfs.datanode.keytab.file":        r.Path("nn.keytab"),
-		"dfs.heartbeat.interval":          "1",
 		// Else a datanode wants a port that only root may open, or HTTPS.
 		"ignore.secure.ports.for.testing": "true",
 	}

@@ -73,6 +73,6 @@ func tell(ctx context.Context, dial Dialer, h site.Host) (nodeInfo, error) {
 func (a actor) serves(name string, active bool) bool {
 	host, _, _ := strings.Cut(a.NamenodeAddress, ":")
 	ago, err := strconv.Atoi(a.LastHeartbeat)
-	return host == name && a.ActorState == "RUNNING" && err == nil && ago <= 2 &&
+	return host == name && a.ActorState == "RUNNING" && err == nil && ago <= site.Heartbeat+1 &&
 		(a.NamenodeHaState == "active") == active
 }

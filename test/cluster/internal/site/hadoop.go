@@ -23,6 +23,10 @@ const (
 	DataRPC  = 9867
 )
 
+// Heartbeat is how many seconds a datanode lets pass before it tells each namenode again
+// that it is there. That, and the answers, are most of what daemons do that nobody uses.
+const Heartbeat = 3
+
 // Classes are the programs behind the daemons.
 var Classes = map[string]string{
 	NameNode: "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -78,9 +82,9 @@ func (s *Site) hdfs() map[string]string {
 		"dfs.namenode.fs-limits.min-block-size": "1024",
 		// Placement depends on the writer's host and on nothing else.
 		"dfs.namenode.redundancy.considerLoad": "false",
-		// A dead datanode is known to be dead after 2*recheck + 10*heartbeat: 14 s.
-		"dfs.heartbeat.interval":                                                       "1",
-		"dfs.namenode.heartbeat.recheck-interval":                                      "2000",
+		// A dead datanode is known to be dead after 2*recheck + 10*heartbeat: 32 s.
+		"dfs.heartbeat.interval":                                                       fmt.Sprint(Heartbeat),
+		"dfs.namenode.heartbeat.recheck-interval":                                      "1000",
 		"dfs.namenode.redundancy.interval.seconds":                                     "1",
 		"dfs.namenode.safemode.extension":                                              "0",
 		"dfs.namenode.edits.noeditlogchannelflush":                                     "true", // a test host loses no power
