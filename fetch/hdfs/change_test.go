@@ -50,11 +50,12 @@ func TestChangeInTheMiddle(t *testing.T) {
 			_, err = w.Write([]byte("more\n"))
 			return errors.Join(err, cluster.Finish(w))
 		}},
-		{"truncated", func(_ *library.Client, path string) error {
-			out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-truncate", "-w", "100000", path).CombinedOutput()
-			if err != nil {
-				err = fmt.Errorf("%w: %s", err, out)
-			}
+		{"truncated", func(k *library.Client, path string) error {
+			_, err := k.Truncate(path, 100_000)
+			eventually.Done(t, 2*time.Minute, "the last block is short", func() error {
+				_, err := k.Truncate(path, 100_000) // is refused until then
+				return err
+			})
 			return err
 		}},
 	} {
@@ -118,12 +119,8 @@ func TestRefused(t *testing.T) {
 	if err := c.SetCode(t.Context(), dir+"/coded", "XOR-2-1-1024k"); err != nil {
 		t.Fatal(err)
 	}
-	local := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(local, []byte("a\nb\n"), 0o644); err != nil {
+	if err := c.PutByWeb(t.Context(), dir+"/coded/f", []byte("a\nb\n")); err != nil {
 		t.Fatal(err)
-	}
-	if out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-put", local, dir+"/coded/f").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 
 	k := clusters(t, c, func(k *hdfs.Config) { k.User = "mallory" })

@@ -40,7 +40,7 @@ const maxLocations = 16 << 20 // bytes: some 10,000 blocks
 
 // Blocks are a file's blocks.
 func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
-	answer, err := c.web(ctx, http.MethodGet, file, "GET_BLOCK_LOCATIONS")
+	answer, err := c.web(ctx, http.MethodGet, file, "GET_BLOCK_LOCATIONS", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"rankfs/test/cluster/internal/site"
 )
@@ -22,8 +25,32 @@ func (c *Cluster) SetCode(ctx context.Context, dir, policy string) error {
 	return c.change(ctx, dir, "SETECPOLICY&ecpolicy="+policy)
 }
 
+// PutByWeb writes a file as HDFS itself does, also with an erasure code, which the library
+// behind Put does not know: a datanode does it.
+func (c *Cluster) PutByWeb(ctx context.Context, file string, content []byte) error {
+	answer, err := c.web(ctx, http.MethodPut, file, "CREATE", content)
+	if err != nil {
+		return err
+	}
+	return answer.Close()
+}
+
+// Check is what fsck says of a path, which has these options, as "files".
+func (c *Cluster) Check(ctx context.Context, path string, options ...string) (string, error) {
+	query := url.Values{"ugi": {"root"}, "path": {path}}
+	for _, option := range options {
+		query.Set(option, "1")
+	}
+	answer, err := c.ask(ctx, http.MethodGet, "/fsck?"+query.Encode(), nil)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(answer, maxLocations))
+	return string(text), errors.Join(err, answer.Close())
+}
+
 func (c *Cluster) change(ctx context.Context, file, operation string) error {
-	answer, err := c.web(ctx, http.MethodPut, file, operation)
+	answer, err := c.web(ctx, http.MethodPut, file, operation, nil)
 	if err != nil {
 		return err
 	}
@@ -32,13 +59,18 @@ func (c *Cluster) change(ctx context.Context, file, operation string) error {
 
 // web has the active namenode do an operation of WebHDFS, with its parameters. A program
 // of Hadoop's would take seconds to begin.
-func (c *Cluster) web(ctx context.Context, method, file, operation string) (answer io.ReadCloser, err error) {
+func (c *Cluster) web(ctx context.Context, method, file, operation string, content []byte) (answer io.ReadCloser, err error) {
+	return c.ask(ctx, method, "/webhdfs/v1"+file+"?user.name=root&op="+operation, content)
+}
+
+// ask asks the active namenode by HTTP, or the datanode that it names.
+func (c *Cluster) ask(ctx context.Context, method, what string, content []byte) (answer io.ReadCloser, err error) {
 	active, err := c.Active(ctx)
 	if err != nil {
 		return nil, err
 	}
-	url := fmt.Sprintf("http://%s:%d/webhdfs/v1%s?user.name=root&op=%s", active.Name, site.NameHTTP, file, operation)
-	request, err := http.NewRequestWithContext(ctx, method, url, nil)
+	address := fmt.Sprintf("http://%s:%d%s", active.Name, site.NameHTTP, what)
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +79,10 @@ func (c *Cluster) web(ctx context.Context, method, file, operation string) (answ
 	if err != nil {
 		return nil, err
 	}
-	if got.StatusCode != http.StatusOK {
+	if got.StatusCode/100 != 2 {
 		text, _ := io.ReadAll(io.LimitReader(got.Body, 1<<10))
 		got.Body.Close()
-		return nil, fmt.Errorf("have the namenode do %s of %s: %s: %s", operation, file, got.Status, text)
+		return nil, fmt.Errorf("ask the namenode for %s: %s: %s", what, got.Status, text)
 	}
 	return got.Body, nil
 }

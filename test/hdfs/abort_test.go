@@ -122,8 +122,8 @@ func noLease(t *testing.T, c *cluster.Cluster, dir string) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	out, err := c.Host("client").Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", dir, "-files", "-openforwrite").CombinedOutput()
-	if n := strings.Count(string(out), "OPENFORWRITE"); n != 1 || err != nil {
-		t.Errorf("%d files are open for writing, want the one that this test writes; %v\n%s", n, err, out)
+	said, err := c.Check(t.Context(), dir, "files", "openforwrite")
+	if n := strings.Count(said, "OPENFORWRITE"); n != 1 || err != nil {
+		t.Errorf("%d files are open for writing, want the one that this test writes; %v\n%s", n, err, said)
 	}
 }

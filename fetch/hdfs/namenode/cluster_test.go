@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -94,14 +92,14 @@ func finish(t testing.TB, f *hdfs.FileWriter) {
 }
 
 // checked is where the blocks of a path are, by Hadoop's own account.
-func checked(t *testing.T, h *cluster.Host, name string) map[uint64][]string {
+func checked(t *testing.T, c *cluster.Cluster, name string) map[uint64][]string {
 	t.Helper()
-	out, err := h.Java(t.Context(), "org.apache.hadoop.hdfs.tools.DFSck", name, "-files", "-blocks", "-locations").Output()
+	said, err := c.Check(t.Context(), name, "files", "blocks", "locations")
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatal(err)
 	}
 	at := map[uint64][]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(said) {
 		m := regexp.MustCompile(`:blk_(\d+)_\d+ len=`).FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -134,7 +132,7 @@ func TestRealLocations(t *testing.T) {
 	dir, near := c.Dir(t), c.DataNodes()[1]
 	name := path.Join(dir, "file")
 	finish(t, write(t, near, name, 5<<20+7))
-	want := checked(t, near, name)
+	want := checked(t, c, name)
 	for way, names := range ways(t, c, near, nil) {
 		t.Run(way, func(t *testing.T) {
 			got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
@@ -265,15 +263,11 @@ func TestRealErasureCode(t *testing.T) {
 	const code = "XOR-2-1-1024k"
 	c := cluster.Shared(t)
 	dir, h := c.Dir(t), c.Hosts()[0]
-	local := filepath.Join(t.TempDir(), "local")
-	if err := os.WriteFile(local, make([]byte, 3<<20), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	if err := c.SetCode(t.Context(), dir, code); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := h.Java(t.Context(), "org.apache.hadoop.fs.FsShell", "-put", local, dir+"/file").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := c.PutByWeb(t.Context(), dir+"/file", make([]byte, 3<<20)); err != nil {
+		t.Fatal(err)
 	}
 	for way, names := range ways(t, c, h, nil) {
 		t.Run(way, func(t *testing.T) {
