@@ -163,49 +163,6 @@ func TestRealLocations(t *testing.T) {
 	}
 }
 
-// What an administrator says of racks comes with every replica: by both calls,
-// and by how near the namenode takes them to be.
-func TestRealRacks(t *testing.T) {
-	c := cluster.Wide(t)
-	dir, near := c.Dir(t), c.Host("data3")
-	name := path.Join(dir, "file")
-	finish(t, write(t, near, name, 3<<20))
-	rackOf := map[string]string{"data1": "/row/rack1", "data2": "/row/rack1", "data3": "/row/rack2", "data4": "/row/rack2"}
-	check := func(t *testing.T, b *namenode.Blocks) {
-		t.Helper()
-		for _, b := range b.Blocks {
-			for _, r := range b.Replicas {
-				if r.Rack != rackOf[r.Host] || r.Rack == "" {
-					t.Errorf("%s is in rack %q, not in %q", r.Host, r.Rack, rackOf[r.Host])
-				}
-			}
-		}
-	}
-	for way, names := range ways(t, c, c.Host("data4"), nil) {
-		t.Run(way, func(t *testing.T) {
-			got, err := names.Locate(t.Context(), name, 0, math.MaxInt64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, got)
-			for _, b := range got.Blocks {
-				if r := b.Replicas[0]; r.Rack != "/row/rack2" {
-					t.Errorf("of %+v the first is not in the rack of who asked", b.Replicas)
-				}
-			}
-			listed := 0
-			err = names.List(t.Context(), dir, true, func(st namenode.Status) error {
-				listed += len(st.Blocks.Blocks)
-				check(t, st.Blocks)
-				return nil
-			})
-			if err != nil || listed != 3 {
-				t.Errorf("listed %d blocks: %v", listed, err)
-			}
-		})
-	}
-}
-
 func TestRealHostnames(t *testing.T) {
 	c := cluster.Shared(t)
 	name := path.Join(c.Dir(t), "file")
