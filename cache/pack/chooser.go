@@ -33,7 +33,8 @@ const samples = 2
 // A Chooser measures codecs on samples of one dataset. All methods may be
 // called concurrently. Between equal measurements its choice is the same.
 //
-// Codecs are tried without the lock: busy keeps a second measurement away.
+// The lock guards what was measured and chosen. Codecs are tried without it: busy keeps a
+// second measurement away.
 type Chooser struct {
 	config ChooserConfig
 	mu     struct {

@@ -1,4 +1,4 @@
-// Package policy decides which partitions a node keeps, and in what form.
+// Package policy decides which batches and chunks a node keeps, and in what form.
 //
 // Everything here is pure: no clock, no I/O, no randomness. A cache and a
 // simulator ask the same policies, so what the one predicts is what the other

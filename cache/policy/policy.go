@@ -1,6 +1,6 @@
 package policy
 
-// A Level is a form in which a partition's bytes can be had, the fastest last.
+// A Level is a form in which an item's bytes can be had, the fastest last.
 type Level uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	Levels
 )
 
-// An Item is a partition: a batch, or a chunk that batches are made of.
+// An Item is a batch, or a chunk that batches are made of.
 type Item struct {
 	Bytes [Levels]int64   // that it takes at each level; below zero: it cannot be there
 	Wait  [Levels]float64 // seconds that an open waits if it is there, seldom rising with the level
@@ -43,7 +43,7 @@ type Problem struct {
 	Uses   []Use // ascending by time, as far as the future is known
 }
 
-// A Policy decides where partitions should be. It may keep what it learnt from
+// A Policy decides where items should be. It may keep what it learnt from
 // one call to the next; it is used by one goroutine at a time.
 type Policy interface {
 	// Choose sets levels[i], where p.Items[i] should be until the next call.

@@ -9,7 +9,7 @@ import (
 
 // A conn is a connection that was greeted. The port knows it until it is closed.
 //
-// The port is told without the lock that it is closed.
+// The lock guards the timer, and whether it is closed; the port is told that without it.
 type conn struct {
 	*tls.Conn
 	raw   net.Conn

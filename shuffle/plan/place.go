@@ -15,7 +15,8 @@ import (
 // record changes its step by it, and no rank the number of its positions. It may be
 // used concurrently.
 //
-// A step is divided without the lock, twice if two ask at once: both find the same.
+// The lock guards the steps that are remembered. One is divided without it, twice if two
+// callers ask at once: both find the same.
 type placement struct {
 	plan    *Plan
 	chunks  *stretches // where a position is a chunk; the rest is for records

@@ -18,8 +18,8 @@ import (
 // their names, before they are committed. The cluster knows the sum, so that no other node has
 // it. A file that is gone needs nothing more: it was removed, or what it needs is its map's.
 //
-// The cluster is asked by one at a time, without the lock: what was refused must not be in what
-// is asked for next.
+// The lock guards the sums, and the cluster is asked without it, by one goroutine at a time:
+// what was refused must not be in what is asked for next.
 type promises struct {
 	asking chan struct{} // has room for one
 
