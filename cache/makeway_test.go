@@ -38,6 +38,26 @@ func TestAnOpenThatWaitsCopiesNothing(t *testing.T) {
 	})
 }
 
+// Nor does it wait for what is packed to be written, which goes as what else is there is open.
+func TestAnOpenThatWaitsWritesNothingPacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &testSeries{id: 1, steps: 96, size: 512 << 10, quarter: true, fail: slow(50 * time.Millisecond)}
+		k := packedAway(t, 17<<20, cache.Config{RAMBytes: 17 << 20, NVMe: []disks.Dir{{Path: t.TempDir(), Bytes: 128 << 20}}}, p)
+		k.HoldMover()
+		k.HoldChoices()
+		n, before := in(k, p), k.Stats()
+		other := &testSeries{id: 2, steps: 101, size: 512 << 10, noise: true, last: true}
+		for i := range uint64(24) {
+			defer open(t, k, other, 0, scattered(i, other.steps)).Release()
+		}
+		s, after := k.Stats(), in(k, p)
+		gone := n["packed"] - after["packed"]
+		if late := s.CopiedLate - before.CopiedLate; gone < 24 || late < uint64(gone) || s.Late > before.Late || s.NVMe[0].Slabs > 0 {
+			t.Errorf("of %v there are %v: %d went without, %d batches were written, %d of them late", n, after, late, s.NVMe[0].Slabs, s.Late-before.Late)
+		}
+	})
+}
+
 // What was copied in time goes before what was not, though that would have gone first: of
 // a series at random half was copied, and opened again after the other half, which was not.
 func TestWhatIsElsewhereTooGoesFirst(t *testing.T) {
