@@ -107,6 +107,47 @@ while True:
 if lines != 2: sys.exit("%d lines" % lines)
 `
 
+// two has two readers wait who take one line each. At the first that is given back one of
+// them gets it, and the other waits on, for the next.
+const two = `
+import os, queue, select, sys, threading, time
+name = "datasets/d@epoch=4/rank-0/queue"
+a, b = (os.open(name, os.O_RDONLY) for _ in range(2))
+late = time.monotonic() + 9
+lines = [os.read(a, 4096), os.read(b, 4096)]
+got = queue.Queue()
+def reads():
+    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    p = select.poll()
+    p.register(fd, select.POLLIN)
+    while True:
+        p.poll()
+        try: return got.put((fd, os.read(fd, 4096)))
+        except BlockingIOError: pass
+for _ in range(2): threading.Thread(target=reads, daemon=True).start()
+def polling():
+    calls = (open("/proc/self/task/%s/syscall" % t).read().split()[0] for t in os.listdir("/proc/self/task"))
+    return sum(c in ("7", "271") for c in calls) # poll and ppoll
+def wait(n):
+    while polling() != n and time.monotonic() < late: time.sleep(0.001)
+    if got.qsize() and time.monotonic() < late: sys.exit("read what nobody has given back")
+wait(2)
+print("waits", flush=True)
+sys.stdin.readline()
+os.close(a)
+first, line = got.get()
+if line != lines[0] and time.monotonic() < late: sys.exit("not the batch that was given back")
+wait(1)
+os.close(b)
+second, line = got.get()
+if line != lines[1] and time.monotonic() < late: sys.exit("not the other batch that was given back")
+readers = [first, second]
+while readers:
+    try:
+        if not os.read(readers[0], 4096): readers.pop(0)
+    except BlockingIOError: readers.reverse()
+`
+
 // program has another process hold both batches while it reads, in Go.
 const program = `
 import os, subprocess, sys
@@ -147,10 +188,10 @@ func TestPollOfAQueue(t *testing.T) {
 	}
 	r := run(t, nil)
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "1"})
-	for name, program := range map[string]string{"levels": polls, "edges": edges, "go": program, "alone": alone} {
+	for name, program := range map[string]string{"levels": polls, "edges": edges, "go": program, "alone": alone, "two": two} {
 		t.Run(name, func(t *testing.T) { r.waiter(t, program) })
 	}
-	for _, name := range []string{"d", "d@epoch=1", "d@epoch=2", "d@epoch=3"} {
+	for _, name := range []string{"d", "d@epoch=1", "d@epoch=2", "d@epoch=3", "d@epoch=4"} {
 		if q, err := r.client.Queue(t.Context(), name); err != nil || q.Done != 2 || q.Nodes[0].Read != 2 {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
