@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"rankfs/meta"
+	"rankfs/meta/trust"
 	"rankfs/test/cluster"
 	"rankfs/test/daemon"
 	"rankfs/test/eventually"
@@ -28,6 +30,7 @@ func TestTheOnlyOperatorIsLost(t *testing.T) {
 		m.Join(n, lost, token)
 	}
 	m.voting()
+	m.dropsAToken(c.Hosts()[3], lost, members[0])
 	id := m.Members(lost).Self
 	lost.Kill()
 	if err := os.RemoveAll(lost.Dir + "/state"); err != nil {
@@ -68,6 +71,52 @@ func TestTheOnlyOperatorIsLost(t *testing.T) {
 	}
 	if _, err := again.Answer("token", "create"); err != nil {
 		t.Errorf("an operator makes no token: %v", err)
+	}
+}
+
+// dropsAToken has a member and an operator list tokens and drop one, which lets nobody in
+// then.
+func (m *team) dropsAToken(from *cluster.Host, operator, member *daemon.Place) {
+	m.t.Helper()
+	var made struct{ Token, ID string }
+	if err := json.Unmarshal([]byte(operator.Do("--json", "token", "create", "--uses", "2")), &made); err != nil {
+		m.t.Fatal(err)
+	}
+	token, err := trust.ParseToken(made.Token)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	lists := func(want string) {
+		m.t.Helper()
+		for _, n := range []*daemon.Place{operator, member} {
+			eventually.Done(m.t, patience, "a node lists the tokens", func() error {
+				if out := strings.Join(strings.Fields(n.Do("token", "ls")), " "); !strings.HasPrefix(out, want) {
+					return fmt.Errorf("%s says %q, want %q", n.Host.Name, out, want)
+				}
+				return nil
+			})
+		}
+	}
+	refused := func(n *daemon.Place, id, want string) {
+		m.t.Helper()
+		if out, err := n.Answer("token", "rm", id); err == nil || !strings.Contains(err.Error(), want) {
+			m.t.Errorf("token rm %s on %s: %s%v", id, n.Host.Name, out, err)
+		}
+	}
+	there := "TOKEN ROLE USED MADE ON EXPIRES " + made.ID + " member 0 of 2 " + operator.Host.Name + " "
+	lists(there)
+	refused(operator, "cafe", `token "cafe" does not exist`)
+	refused(member, made.ID, "which is for operators: it is a member")
+	refused(member, "cafe", "which is for operators: it is a member")
+	lists(there)
+	if out, err := operator.Answer("token", "rm", made.ID[:8]); err != nil || !strings.Contains(out, "lets no more nodes in") {
+		m.t.Errorf("an operator drops a token: %s %v", out, err)
+	}
+	lists("no tokens; make one with: rankfs token create")
+	refused(operator, made.ID, "does not exist")
+	s := &stranger{m.t, from, operator}
+	if err := s.joins(m.t.TempDir(), guest, token); !errors.Is(err, meta.ErrDenied) {
+		m.t.Errorf("a token that was dropped lets a node in: %v", err)
 	}
 }
 
