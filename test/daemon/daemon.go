@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -346,13 +345,4 @@ const away = 6
 func (p *Place) Do(args ...string) string {
 	p.t.Helper()
 	return p.Must(cmp.Or(p.commands, p.program), append([]string{"--run", p.Dir + "/run"}, args...)...)
-}
-
-// Status decodes what the daemon says of itself into v.
-func (p *Place) Status(v any) {
-	p.t.Helper()
-	text := p.Do("--json", "status")
-	if err := json.Unmarshal([]byte(text), v); err != nil {
-		p.t.Fatalf("%v: %s", err, text)
-	}
 }
