@@ -53,7 +53,7 @@ func TestLocalBlocksFail(t *testing.T) {
 		}, mend, "folder /run of the datanode's socket can be written by group 12345"},
 		{"another's folder", 1, folder("chown", "12345"), mend, "folder /run of the datanode's socket belongs to user 12345"},
 		{"without the native library", 1, func(j *job) { j.check(host.StartPoor()) }, start, "has it Hadoop's native library?"},
-		{"killed", 2, func(j *job) { j.check(host.Kill(cluster.DataNode)) }, start, "no datanode answers"},
+		{"killed", 1, func(j *job) { j.check(host.Kill(cluster.DataNode)) }, start, "no datanode answers"},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			j := p.job(t, fmt.Sprintf("%s/%d", dir, i), content, everywhere)

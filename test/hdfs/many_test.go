@@ -3,6 +3,7 @@ package hdfs_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,20 +18,22 @@ import (
 
 // Most files are empty. To make one takes 16 writers 0.3 ms of two cores, of
 // which the namenode has most, and one with content 2 to 4 ms, which the
-// datanodes share: if all have some, this takes five minutes.
+// datanodes share. So they are the snapshots of a directory, between which those that
+// have content are written anew; if all have some, this takes five minutes.
 const (
 	manyFiles = 100_000
+	snapshots = 10
 	perBatch  = 1024
 )
 
-var filled = flag.Bool("filled", false, "give each of the many small files content, not one in forty")
+var filled = flag.Bool("filled", false, "give each of the many small files content, not one in 200")
 
 // withBytes is how many files there are for one with content.
 func withBytes() int {
 	if *filled {
 		return 1
 	}
-	return 40
+	return 200
 }
 
 func contentOf(i int) string {
@@ -40,32 +43,48 @@ func contentOf(i int) string {
 	return fmt.Sprintf("file %06d %s\n", i, strings.Repeat("x", i/withBytes()%300))
 }
 
-// makeMany makes the files.
-func makeMany(t *testing.T, c *cluster.Cluster, dir string) {
+// makeMany makes the files, and returns the directory that has all of them.
+func makeMany(t *testing.T, c *cluster.Cluster, dir string) string {
 	t.Helper()
-	const writers = 16
-	errs := make([]error, writers)
-	var work sync.WaitGroup
-	for w := range writers {
-		work.Go(func() { errs[w] = makeSome(c.Host(fmt.Sprintf("data%d", 1+w%3)), dir, w, writers) })
-	}
-	work.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
+	root, err := c.Host("data1").HDFS("root")
+	check(t, err)
+	t.Cleanup(func() { root.Close() })
+	dir += "/files"
+	check(t, errors.Join(root.Mkdir(dir, 0o755), root.AllowSnapshots(dir)))
+	for n := range snapshots {
+		const writers = 16
+		errs := make([]error, writers)
+		var work sync.WaitGroup
+		for w := range writers {
+			work.Go(func() { errs[w] = makeSome(c.Host(fmt.Sprintf("data%d", 1+w%3)), dir, n, w, writers) })
 		}
+		work.Wait()
+		check(t, errors.Join(errs...))
+		_, err := root.CreateSnapshot(dir, fmt.Sprint(n))
+		check(t, err)
+		t.Cleanup(func() { check(t, root.DeleteSnapshot(dir, fmt.Sprint(n))) })
 	}
+	return dir + "/.snapshot"
 }
 
-func makeSome(h *cluster.Host, dir string, first, step int) error {
+func makeSome(h *cluster.Host, dir string, snapshot, first, step int) error {
 	client, err := h.HDFS("root")
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for i := first; i < manyFiles; i += step {
+	const files = manyFiles / snapshots
+	for i := first; i < files; i += step {
 		name := fmt.Sprintf("%s/%06d", dir, i)
-		content := contentOf(i)
+		content := contentOf(snapshot*files + i)
+		if snapshot > 0 {
+			if content == "" {
+				continue
+			}
+			if err := client.Remove(name); err != nil {
+				return err
+			}
+		}
 		w, err := client.CreateFile(name, 1, 1<<20, 0o644) // Create would look first
 		if err == nil && content != "" {
 			_, err = w.Write([]byte(content))
@@ -84,10 +103,9 @@ func makeSome(h *cluster.Host, dir string, first, step int) error {
 // listed and read, each once, without memory for all that HDFS says of them.
 func TestManySmallFiles(t *testing.T) {
 	c := cluster.Mounts(t)
-	dir := c.Dir(t)
-	makeMany(t, c, dir)
+	all := makeMany(t, c, c.Dir(t))
 	d := newPlace(t, c, "data1").start()
-	d.create("many", dir, "--batch", strconv.Itoa(perBatch))
+	d.create("many", all, "--batch", strconv.Itoa(perBatch))
 
 	var shown struct{ Records, Chunks, Steps int }
 	if err := json.Unmarshal([]byte(d.Do("--json", "dataset", "show", "many")), &shown); err != nil {
