@@ -47,8 +47,10 @@ ALONE  = $$($(GO) list ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./c
 # them is to be the last one, which has all processors for itself. As many wait at a time,
 # there is one package more at a time than processors; with two more, tests of daemons wait
 # for each other's. The vet of go test is left out: that of make check says more.
-# Those beside each other that want the same HDFS find it there.
-WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs $(LONG) ./fetch/hdfs/... ./test/copies ./test/cluster/... ./test/secure ./test/plans ./test/upgrade
+# Those beside each other that want the same HDFS find it there: when ./fetch/hdfs ends,
+# ./test/nodes and ./test/system have ended before it, and what is next wants that of
+# ./fetch/hdfs.
+WAITING = ./test/nodes ./test/hdfs ./fetch/hdfs ./test/system ./meta/group ./fetch/hdfs/... ./test/copies ./test/cluster/... ./cache ./test/secure ./test/plans ./test/upgrade
 LONG    = ./test/system ./meta/group ./cache
 
 .PHONY: build demo test check check-source check-race check-alone soak bench spark install install-outer install-unit deps clean hdfs-up hdfs-down
