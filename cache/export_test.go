@@ -14,6 +14,13 @@ func (c *Cache) Readers() int {
 	return c.mu.readers.count
 }
 
+// Tenants is how many jobs share memory.
+func (c *Cache) Tenants() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.mu.readers.tenants.of)
+}
+
 // Files is how many files of memory have a descriptor.
 func (c *Cache) Files() int {
 	c.ram.mu.Lock()

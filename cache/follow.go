@@ -57,11 +57,11 @@ func (rs *readers) misses(ep *epoch, r *reader) bool {
 // not forgotten that it reads in order, nor how fast.
 func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	rs.remove(ep, r)
-	if r.Run < trusted {
-		return nil, nil
-	}
-	if ep.next == nil {
+	only := ep.series.Steps() == 1 && ep.series.Once() // nothing is left to open, in whatever order
+	if ep.next == nil && (only || r.Run >= trusted) {
 		rs.tenants.end(ep)
+	}
+	if ep.next == nil || r.Run < trusted {
 		return nil, nil
 	}
 	next := *r

@@ -52,6 +52,23 @@ func testIdle(t *testing.T) {
 	}
 }
 
+// Who has opened the only batch of a series that is read once shares memory no longer: of
+// very many such series the next open would go through all.
+func TestOnlyBatchOfASeries(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	for id := range byte(100) {
+		open(t, k, &testSeries{id: id, steps: 1, size: 4 << 10, once: true, last: true}, 0, 0).Release()
+	}
+	if n := k.Tenants(); n != 0 {
+		t.Errorf("%d tenants after the only batches of 100 series", n)
+	}
+	open(t, k, &testSeries{id: 200, steps: 2, size: 4 << 10, once: true, last: true}, 0, 1).Release()
+	open(t, k, &testSeries{id: 201, steps: 1, size: 4 << 10, last: true}, 0, 0).Release()
+	if n := k.Tenants(); n != 2 {
+		t.Errorf("%d tenants of series that have more, or are read again, want 2", n)
+	}
+}
+
 // Several jobs that read one rank are a reader each. A job that begins anew elsewhere is
 // one too, and what it was before is none any more a while after.
 func TestReadersOfOneRank(t *testing.T) { synctest.Test(t, testReadersOfOneRank) }
