@@ -94,13 +94,31 @@ type piece struct {
 }
 
 // measure says what the pieces are of maps that are here.
-func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) (all []piece, err error) {
-	for _, c := range r.Maps {
-		one, err := f.find(r, c)
+func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piece, error) {
+	all, err := cs.measureSome(ctx, f, r, 1)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// measureSome is that of so many parts, from the one of the request on.
+func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]piece, error) {
+	all := make([][]piece, parts)
+	for k := range all {
+		all[k] = make([]piece, len(r.Maps))
+	}
+	for i, c := range r.Maps {
+		one, err := f.findSome(r, c, parts)
 		if err != nil {
 			return nil, cs.suspect(ctx, f, r.Stage, c, err)
 		}
-		all = append(all, piece{one.length(), one.rows.sumOf(0), one.begin})
+		begin := one.begin
+		for k := range all {
+			end := one.rows.end(uint64(k))
+			all[k][i] = piece{end - begin, one.rows.sumOf(uint64(k)), begin}
+			begin = end
+		}
 		f.open.give(one.openedMap)
 	}
 	return all, nil

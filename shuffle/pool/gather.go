@@ -57,8 +57,6 @@ func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
 	up := up(p.pool.config.Nodes())
 	way := func(id string) int {
 		switch {
-		case p.own(id):
-			return 0
 		case failed.slow.are(id):
 			return 3
 		case !up[id]:
@@ -66,11 +64,16 @@ func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
 		}
 		return 1
 	}
-	from := make(map[string]*demand)
-	for _, i := range wanted {
-		c := p.at(i)
-		if len(c.Nodes) == 0 {
+	self := p.pool.config.Cluster.Self()
+	here, from := demand{node: self}, make(map[string]*demand)
+	for k, c := range p.now(wanted) {
+		i := wanted[k]
+		switch {
+		case len(c.Nodes) == 0:
 			return nil, lost(c)
+		case failed.of[self] == nil && slices.Contains(c.Nodes, self):
+			here.maps = append(here.maps, i)
+			continue
 		}
 		left := slices.DeleteFunc(slices.Clone(c.Nodes), func(id string) bool { return failed.of[id] != nil })
 		if len(left) == 0 {
@@ -85,7 +88,10 @@ func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
 		s.maps = append(s.maps, i)
 		s.hurry = s.hurry && len(left) > 1 && way(left[1]) < 2
 	}
-	all := make([]demand, 0, len(from))
+	all := make([]demand, 0, 1+len(from))
+	if here.maps != nil {
+		all = append(all, here)
+	}
 	for _, s := range from {
 		all = append(all, *s)
 	}
@@ -167,6 +173,21 @@ func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) 
 	return gave
 }
 
+// now are some maps as this node knew them last.
+func (p *Part) now(some []int) []state.Commit {
+	p.again.Lock()
+	defer p.again.Unlock()
+	all := make([]state.Commit, len(some))
+	for k, i := range some {
+		c, ok := p.again.of[i]
+		if !ok {
+			c = p.Maps.At(i)
+		}
+		all[k] = c
+	}
+	return all
+}
+
 // at is a map as this node knew it last.
 func (p *Part) at(i int) state.Commit {
 	p.again.Lock()
@@ -182,11 +203,7 @@ func (p *Part) own(node string) bool { return node == p.pool.config.Cluster.Self
 
 // request asks for some maps of a demand.
 func (p *Part) request(maps []int, hurry bool) PieceRequest {
-	r := PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, hurry: hurry}
-	for _, i := range maps {
-		r.Maps = append(r.Maps, p.at(i))
-	}
-	return r
+	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
 }
 
 // measurePieces finds how long the pieces are, and what they hash to.
@@ -194,10 +211,10 @@ func (p *Part) measurePieces(ctx context.Context) error {
 	p.pieces = make([]piece, p.Maps.Len())
 	return p.each(ctx, p.every(), func(s demand) (err error) {
 		var all []piece
-		if r := p.request(s.maps, s.hurry); p.own(s.node) {
-			all, err = p.pool.copies.measure(ctx, p.files, r)
+		if p.own(s.node) {
+			all, err = p.measureHere(ctx, s.maps)
 		} else {
-			all, err = p.pool.peers.measureAt(ctx, s.node, r)
+			all, err = p.pool.peers.measureAt(ctx, s.node, p.request(s.maps, s.hurry))
 		}
 		for k, one := range all {
 			p.pieces[s.maps[k]] = one
@@ -206,13 +223,38 @@ func (p *Part) measurePieces(ctx context.Context) error {
 	})
 }
 
+// partsAhead is how many parts are measured at a time, if no other node has a map of them. In a
+// table their rows stand beside each other: of eight they are 144 bytes.
+const partsAhead = 8
+
+// measureHere finds what the pieces are of maps that are here. Of the parts that come after this
+// one, which somebody reads next as a rule, it is found as well, if their bytes are pieces alone.
+func (p *Part) measureHere(ctx context.Context, maps []int) ([]piece, error) {
+	n := 1
+	if left := p.parts - min(p.parts, p.Number); left > 0 && p.records.Kind == meta.NoRecords && len(maps) == p.Maps.Len() {
+		n = max(1, min(partsAhead, int(left), mostPieces/2/partsAhead/len(maps)))
+	}
+	all, err := p.pool.copies.measureSome(ctx, p.files, p.request(maps, false), n)
+	if err != nil {
+		return nil, err
+	}
+	name := p.withPieces()
+	for _, next := range all[1:] {
+		name[2]++
+		p.pool.measured.put(name, measurement{pieces: next, size: lengthOf(next)})
+	}
+	return all[0], nil
+}
+
 func lost(c state.Commit) error {
 	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset", c.Map)
 }
 
 // lengthOfPieces is how many bytes they have together.
-func (p *Part) lengthOfPieces() (n int64) {
-	for _, one := range p.pieces {
+func (p *Part) lengthOfPieces() int64 { return lengthOf(p.pieces) }
+
+func lengthOf(pieces []piece) (n int64) {
+	for _, one := range pieces {
 		n += one.n
 	}
 	return n

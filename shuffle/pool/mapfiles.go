@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,10 +191,10 @@ func (f *mapFiles) forget(name string) {
 	f.open.one(name)
 }
 
-// rows are those of the table for a part of a map, or if whole for all, and where the
-// first piece begins. Of a table that is known a row is read alone: one that has changed
-// since does not fit the bytes.
-func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit) (rows table, begin int64, err error) {
+// rows are those of the table for some parts of a map, from that of the request on, or if whole
+// for all, and where the first piece begins. Of a table that is known these are read alone: one
+// that has changed since does not fit the bytes.
+func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit, parts int) (rows table, begin int64, err error) {
 	f.mu.Lock()
 	known := f.mu.tables[name]
 	f.mu.Unlock()
@@ -203,20 +204,21 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 			return all, 0, err
 		}
 	}
-	two := make(table, 2*rowBytes) // that of the part before says where this one begins
+	all := make(table, rowBytes*(1+parts)) // that of the part before says where the first one begins
 	if r.Part == 0 {
-		_, err = m.readTable(two[rowBytes:], 0)
+		_, err = m.readTable(all[rowBytes:], 0)
 	} else {
-		_, err = m.readTable(two, rowBytes*int64(r.Part-1))
+		_, err = m.readTable(all, rowBytes*int64(r.Part-1))
 	}
-	switch begin, end := two.end(0), two.end(1); {
-	case err != nil && err != io.EOF:
+	if err != nil && err != io.EOF {
 		return nil, 0, err
-	case err != nil || begin < 0 || end < begin || end > c.Size:
-		return nil, 0, fmt.Errorf("table of map %d %w: part %d is from byte %d to %d of %d", c.Map, meta.ErrCorrupt, r.Part, begin, end, c.Size)
-	default:
-		return two[rowBytes:], begin, nil
 	}
+	for i := range uint64(parts) {
+		if begin, end := all.end(i), all.end(i+1); err != nil || begin < 0 || end < begin || end > c.Size {
+			return nil, 0, fmt.Errorf("table of map %d %w: part %d is from byte %d to %d of %d", c.Map, meta.ErrCorrupt, r.Part+i, begin, end, c.Size)
+		}
+	}
+	return all[rowBytes:], all.end(0), nil
 }
 
 // A found is what a map that is here has of a part.
@@ -227,13 +229,16 @@ type found struct {
 }
 
 // find is what a map has of a part. The caller gives the map back when it has read that.
-func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) {
+func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) { return f.findSome(r, c, 1) }
+
+// findSome is that of so many parts, from the one of the request on.
+func (f *mapFiles) findSome(r PieceRequest, c state.Commit, parts int) (found, error) {
 	name := mapPath(r.Stage, c)
 	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {
 		return found{}, err
 	}
-	rows, begin, err := f.rows(m, name, r, c)
+	rows, begin, err := f.rows(m, name, r, c, parts)
 	if err != nil {
 		f.open.give(m)
 		return found{}, err
@@ -270,6 +275,9 @@ func (f found) read(dst []byte) error {
 	if n := f.length(); n != int64(len(dst)) {
 		return fmt.Errorf("it has %d bytes, not %d: %w", n, len(dst), meta.ErrCorrupt)
 	}
+	if len(dst) > bufferBytes {
+		return f.readLong(dst)
+	}
 	switch _, err := f.ReadAt(dst, f.begin); {
 	case err != nil && err != io.EOF:
 		return err
@@ -277,6 +285,23 @@ func (f found) read(dst []byte) error {
 		return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
 	}
 	return nil
+}
+
+// readLong is read of what is summed while it is in the processor's cache.
+func (f found) readLong(dst []byte) error {
+	sums := f.rows.check(nil, f.begin)
+	for at := 0; at < len(dst); at += bufferBytes / 2 {
+		b := dst[at:min(at+bufferBytes/2, len(dst))]
+		if _, err := f.ReadAt(b, f.begin+int64(at)); err == io.EOF {
+			return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
+		} else if err != nil {
+			return err
+		}
+		if err := sums.add(b); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(sums.add(nil), sums.ended())
 }
 
 // readSome reads some bytes of the piece as they are.

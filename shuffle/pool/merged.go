@@ -12,13 +12,11 @@ import (
 // merges reports whether a part is its pieces merged.
 func (p *Part) merges() bool { return !p.Whole && p.records.Ordered() }
 
-// sizeOf is how long a part is whose pieces are known. One that is combined has fewer bytes
+// sizeOf is how long a part of records is whose pieces are known. One that is combined has fewer bytes
 // than these, of one that is a range of keys it is not known before which records are in it,
 // and of none how many there are: it is made to be counted.
 func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 	switch {
-	case p.Offsets && p.records.Kind == meta.NoRecords:
-		return int64(offsetBytes * (len(p.pieces) + 1)), nil
 	case p.Offsets:
 		err = p.runs(ctx, func(runs []record.Run) error {
 			n, err = p.records.Offsets(ctx, runs, nil)
@@ -36,6 +34,9 @@ func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 	}
 	return n, err
 }
+
+// sizeOfOffsets is that of where pieces begin.
+func (p *Part) sizeOfOffsets() int64 { return int64(offsetBytes * (len(p.pieces) + 1)) }
 
 // fillOffsets writes where records begin, or the pieces of maps whose records are not known.
 func (p *Part) fillOffsets(ctx context.Context, dst []byte) error {

@@ -29,34 +29,15 @@ type Part struct {
 	pool       *Pool
 	files      *files // of this node; nil if it keeps nothing
 
+	parts uint64     // of the stage
 	all   state.Maps // those of the stage, if the part is a range of keys
 	cuts  uint64     // slices that each map has then
-	parts uint64     // of the stage
 	wants wanted     // of the maps
 
 	again struct {
 		sync.Mutex
 		of map[int]state.Commit // those of which a node has given up a copy since
 	}
-}
-
-// A partName tells a part from all others there ever were.
-type partName [7]uint64
-
-// Name is the part's. The maps of a sealed stage are those that they are, so that the
-// first, the last and how many there are say which.
-func (p *Part) Name() partName {
-	kind, first, last, n := uint64(0), uint64(0), uint64(0), p.Maps.Len()
-	if p.Whole {
-		kind = 1
-	}
-	if p.Offsets {
-		kind = 2
-	}
-	if n > 0 {
-		first, last = p.Maps.At(0).Map, p.Maps.At(n-1).Map
-	}
-	return partName{p.Stage, p.Generation, p.Number, kind, first, last, uint64(n)}
 }
 
 // Size is how many bytes it has.
@@ -92,7 +73,7 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{Stage: g.number, Generation: is.Generation, Number: name.Number, Offsets: name.Offsets, records: record.Spec(is.Spec.Records), pool: g.job.pool, files: f}
+	p := &Part{Stage: g.number, Generation: is.Generation, Number: name.Number, Offsets: name.Offsets, records: record.Spec(is.Spec.Records), parts: is.Spec.Parts, pool: g.job.pool, files: f}
 	p.Maps = g.job.pool.config.State.Commits(g.number)
 	if is.Spec.Records.Ranges {
 		p.ranges(is.Spec, p.Maps)
@@ -121,23 +102,38 @@ func (p *Part) measure(ctx context.Context) error {
 			return lost(c)
 		}
 	}
-	if known, ok := p.pool.measured.get(p.Name()); ok {
-		p.pieces, p.wants, p.size = known.pieces, known.wants, known.size
-		return nil
+	name := p.withPieces()
+	known, ok := p.pool.measured.get(name)
+	if !ok {
+		var err error
+		if known, err = p.measureNow(ctx); err != nil {
+			return err
+		}
+		p.pool.measured.put(name, known)
 	}
+	p.pieces, p.wants, p.size = known.pieces, known.wants, known.size
+	if name != p.Name() {
+		p.size = p.sizeOfOffsets()
+	}
+	return nil
+}
+
+// measureNow is what is not known yet.
+func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 	var err error
 	if p.records.Ranges {
 		p.wants, err = p.wanted(ctx)
 	} else {
 		err = p.measurePieces(ctx)
 	}
-	if err == nil {
-		p.size, err = p.sizeOf(ctx)
+	if err != nil {
+		return measurement{}, err
 	}
-	if err == nil {
-		p.pool.measured.put(p.Name(), measurement{p.pieces, p.wants, p.size})
+	size := p.lengthOfPieces()
+	if p.records.Kind != meta.NoRecords {
+		size, err = p.sizeOf(ctx)
 	}
-	return err
+	return measurement{p.pieces, p.wants, size}, err
 }
 
 // Fill writes the part into dst, whose length is Size: the maps' pieces in the order of

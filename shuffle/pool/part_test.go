@@ -1,9 +1,12 @@
 package pool_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +133,54 @@ func TestPartsAreMeasuredOnce(t *testing.T) {
 	s.must(state.Sender{Node: other.id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: "s"}, Node: other.id, Sum: c.Sum})
 	if n, err := size(); !errors.Is(err, meta.ErrLost) {
 		t.Errorf("without a copy: %d bytes, %v", n, err)
+	}
+}
+
+// Where all maps are here, the tables of these are read for some parts at a time, and for where
+// their pieces begin not once more.
+func TestPartsAreMeasuredTogether(t *testing.T) {
+	const parts, together = 17, 8
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("s", fmt.Sprintf("maps=2 parts=%d copies=1", parts))
+	var pieces [2][]string
+	for i := range pieces {
+		for part := range parts {
+			pieces[i] = append(pieces[i], strings.Repeat("x", 1+i+10*part))
+		}
+		m.commit("s", uint64(i), 0, pieces[i]...)
+	}
+	size := func(p meta.Part) (int64, error) { return m.of("s").Parts().Size(s.ctx, p) }
+	const first = 5
+	if _, err := size(meta.Part{Number: first}); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(m.dir, "*", "*", "maps", "*.idx"))
+	if err != nil || len(tables) != len(pieces) {
+		t.Fatalf("tables: %v, %v", tables, err)
+	}
+	for _, path := range tables { // which is as though others were read
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(bytes.Repeat([]byte{0xff}, 16*parts)); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	for part := first; part < first+together; part++ {
+		p := meta.Part{Number: uint64(part)}
+		if n, err := size(p); err != nil || n != int64(3+20*part) {
+			t.Errorf("%s has %d bytes: %v", p, n, err)
+		}
+		p.Offsets = true
+		if got, err := m.part("s", p); err != nil || got != string(offsetsOf(pieces[0][part], pieces[1][part])) {
+			t.Errorf("%s: %x, %v", p, got, err)
+		}
+	}
+	if n, err := size(meta.Part{Number: first + together}); err == nil {
+		t.Errorf("the part after these has %d bytes, by tables that are not right", n)
 	}
 }
 
