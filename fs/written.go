@@ -83,7 +83,15 @@ func (o ownFiles) Open(name string) (*os.File, error) { return o.OpenFile(name, 
 
 // OpenFile implements rooted.
 func (o ownFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
-	return os.OpenFile(o.at(name), flag|unix.O_NOFOLLOW, perm)
+	for {
+		fd, err := unix.Open(o.at(name), flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm))
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), o.at(name)), nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, &os.PathError{Op: "open", Path: o.at(name), Err: err}
+		}
+	}
 }
 
 // Lstat implements rooted.

@@ -132,6 +132,10 @@ func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) 
 	return a.Emit(b)
 }
 
+// firstGrant is what of a copy is let come before anything of it is read. A small one would wait
+// for the table else, and then for a grant of the rest.
+const firstGrant = 1 << 20
+
 // takeCopy takes a copy of an attempt, whose table has to have the sum that was said, and
 // its bytes those of the table.
 func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
@@ -158,6 +162,9 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	defer f.enter()()
 	name := mapPath(r.Stage, r.Commit)
 	defer f.expect(name)()
+	if err := in.Grant(min(q.Bytes, firstGrant)); err != nil {
+		return nil, err
+	}
 	t := make(table, r.Table)
 	if _, err := io.ReadFull(in, t); err != nil {
 		return nil, err

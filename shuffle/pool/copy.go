@@ -40,6 +40,9 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 		}
 		c.Nodes = append(c.Nodes, first)
 	}
+	if len(c.Nodes) == is.Spec.Copies {
+		return nil
+	}
 	nodes := p.config.Nodes()
 	choose := g.chooser(is, c, s, nodes)
 	var failed []error

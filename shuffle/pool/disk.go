@@ -196,14 +196,14 @@ func (s store) at(name string) string { return filepath.Join(s.Name(), name) }
 
 // OpenFile is that of a root.
 func (s store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
-	return os.OpenFile(s.at(name), flag|unix.O_NOFOLLOW, perm)
+	return openOwn(s.at(name), flag, perm)
 }
 
 // Lstat is that of a root.
 func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(name)) }
 
-// Rename is that of a root.
-func (s store) Rename(from, to string) error { return os.Rename(s.at(from), s.at(to)) }
+// Rename is that of a root, for files.
+func (s store) Rename(from, to string) error { return unix.Rename(s.at(from), s.at(to)) }
 
 // Remove is that of a root, for files.
 func (s store) Remove(name string) error { return unix.Unlink(s.at(name)) }
@@ -240,7 +240,7 @@ func (s store) put(name string, t table, r io.Reader, lasting bool) error {
 	if err := s.MkdirAll(path.Dir(name), 0700); err != nil {
 		return err
 	}
-	err := beside(func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
+	err := beside(lasting, func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
 		func(table func() error) error { return s.place(name, t.size(), t.check(r, 0), lasting, table) })
 	s.files.open.one(name) // what had the name before
 	if err != nil || !lasting {
@@ -249,9 +249,15 @@ func (s store) put(name string, t table, r io.Reader, lasting bool) error {
 	return s.sync(path.Dir(name))
 }
 
-// beside does one thing while another one is done, which may wait for it. Files of which both
-// are to last do so together: a disk's journal takes as long for one.
-func beside(one func() error, other func(done func() error) error) error {
+// beside does one thing and another one, which may wait for it. Files of which both are to last
+// do so together: a disk's journal takes as long for one.
+func beside(lasting bool, one func() error, other func(done func() error) error) error {
+	if !lasting {
+		if err := one(); err != nil {
+			return err
+		}
+		return other(func() error { return nil })
+	}
 	var work sync.WaitGroup
 	var failed error
 	work.Go(func() { failed = one() })
@@ -302,6 +308,21 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 		return errors.Join(err, s.Remove(unfinished))
 	}
 	return nil
+}
+
+// placeTable writes the table of a map that is not there yet: until it is, nobody looks for the
+// table, which has its name at once. What has the name already is of the same map, or what was
+// left of it.
+func (s store) placeTable(name string, size int64, r io.Reader) error {
+	f, err := s.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+	if errors.Is(err, fs.ErrExist) {
+		return s.place(name, size, r, false, nil)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = copyAll(f, r)
+	return errors.Join(err, f.Close())
 }
 
 // rename gives a file its name. What has had it before is counted no more.

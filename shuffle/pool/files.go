@@ -97,13 +97,17 @@ func (f *files) close() error {
 }
 
 // attempts is the directory of a stage's attempts, which is made if it is not there, after
-// that of the maps that they become.
+// that of the maps that they become. It goes with the stage, whose number no other gets.
 func (f *files) attempts(stage uint64) (string, error) {
 	dir := path.Join(stageDir(stage), attemptsDir)
-	if _, err := f.store().Lstat(dir); err == nil {
+	if f.hasStage(stage) {
 		return dir, nil
 	}
-	return dir, errors.Join(f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700), f.root.MkdirAll(dir, 0700))
+	err := errors.Join(f.root.MkdirAll(path.Join(stageDir(stage), mapsDir), 0700), f.root.MkdirAll(dir, 0700))
+	if err == nil {
+		f.madeStage(stage, true)
+	}
+	return dir, err
 }
 
 func (f *files) attemptNames(stage uint64) (names []string, err error) {
@@ -159,6 +163,7 @@ func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) 
 			f.tailed.below(name + "/")
 			if number, err := strconv.ParseUint(name, 10, 64); err == nil {
 				f.spread.forget(number)
+				f.madeStage(number, false)
 			}
 			s.removeAll(name)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // mapFiles are those of the maps that a job has on this node: in memory, or on the disk.
-// The lock guards what is known of tables; a table is read and checked without it.
+// The lock guards what is known of tables and directories; they are read and made without it.
 type mapFiles struct {
 	accesses
 	root *os.Root // in memory, with all other files of the job
@@ -29,13 +29,14 @@ type mapFiles struct {
 	mu struct {
 		sync.Mutex
 		tables map[string]bool // those that are known to be what was agreed on
+		stages map[uint64]bool // those whose directories are known to be there
 	}
 }
 
 func (f *mapFiles) init(root *os.Root) {
 	f.root = root
 	f.accesses.init()
-	f.mu.tables = make(map[string]bool)
+	f.mu.tables, f.mu.stages = make(map[string]bool), make(map[uint64]bool)
 }
 
 func stageDir(stage uint64) string { return strconv.FormatUint(stage, 10) }
@@ -59,6 +60,20 @@ func appendPadded(b []byte, n uint64, base, width int) []byte {
 		b = append(b, '0')
 	}
 	return append(b, d...)
+}
+
+func (f *mapFiles) hasStage(number uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.stages[number]
+}
+
+func (f *mapFiles) madeStage(number uint64, is bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.mu.stages, number); is {
+		f.mu.stages[number] = true
+	}
 }
 
 func (f *mapFiles) store() store { return store{f.root, nil, f} }
@@ -134,28 +149,14 @@ func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err 
 }
 
 func (s store) openMap(name string) (file, table *os.File, err error) {
-	if file, err = openOwn(s.at(name)); err != nil {
+	if file, err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
 		return nil, nil, err
 	}
-	if table, err = openOwn(s.at(name + idx)); err != nil {
+	if table, err = openOwn(s.at(name+idx), os.O_RDONLY, 0); err != nil {
 		file.Close()
 		return nil, nil, err
 	}
 	return file, table, nil
-}
-
-// openOwn opens a file that nobody but the daemon can name, by one system call: a part has
-// a file of each of its maps, and a root would open each of the directories on the way.
-func openOwn(path string) (*os.File, error) {
-	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-		switch {
-		case err == nil:
-			return os.NewFile(uintptr(fd), path), nil
-		case !errors.Is(err, unix.EINTR):
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-		}
-	}
 }
 
 // table is that of a map that is here.

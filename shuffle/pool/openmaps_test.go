@@ -231,6 +231,23 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 	}
 }
 
+// What a daemon that was killed has left of a table is in the way of none.
+func TestTableThatWasNotFinished(t *testing.T) {
+	f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
+	name, c, all := mapOfBytes(t, "0123456789abcdef")
+	memory := f.store()
+	if err := errors.Join(memory.put(name, all, strings.NewReader("0123456789abcdef"), false), os.WriteFile(memory.at(name+idx), all[:5], 0600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := memory.placeTable(name+idx, int64(len(all)), strings.NewReader(string(all))); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.verify(9, c); err != nil {
+		t.Error(err)
+	}
+	f.open.end()
+}
+
 // Of a map that has some of its bytes behind its table all is read and checked as if it were
 // one file, mapped or not; it has moved to the disk as one.
 func TestMapsInTwoFiles(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *sealing) joined() joined {
 func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
 	open := f.root.Open // programs name directories and links beside a blob
 	if !g.Blobs() {
-		open = func(name string) (*os.File, error) { return openOwn(f.store().at(name)) }
+		open = func(name string) (*os.File, error) { return openOwn(f.store().at(name), os.O_RDONLY, 0) }
 	}
 	file, err := open(name)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *sealing) name(c state.Commit, lasting bool) error {
 	}
 	memory := s.files.store()
 	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
-	if err := memory.place(to+idx, int64(len(s.table))+s.after, table, false, nil); err != nil {
+	if err := memory.placeTable(to+idx, int64(len(s.table))+s.after, table); err != nil {
 		return err
 	}
 	if err := memory.link(s.file, to); err != nil {

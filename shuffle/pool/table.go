@@ -197,11 +197,15 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, bufferBytes); return
 func copyAll(w io.Writer, r io.Reader) (int64, error) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	return io.CopyBuffer(onlyWriter{w}, r, *buf)
+	return io.CopyBuffer(onlyWriter{w}, onlyReader{r}, *buf)
 }
 
-// An onlyWriter has nothing that io.CopyBuffer would use instead of the buffer.
-type onlyWriter struct{ io.Writer }
+// An onlyWriter, and an onlyReader, have nothing that io.CopyBuffer would use instead of the
+// buffer.
+type (
+	onlyWriter struct{ io.Writer }
+	onlyReader struct{ io.Reader }
+)
 
 // offsets are where a map's parts begin, and where the last ends.
 type offsets []byte

@@ -160,7 +160,7 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail, path string) {
 			return
 		}
 		if file == nil {
-			file, err = openOwn(path)
+			file, err = openOwn(path, os.O_RDONLY, 0)
 			switch {
 			case errors.Is(err, os.ErrNotExist) && time.Since(grown) < bornTime:
 				continue
