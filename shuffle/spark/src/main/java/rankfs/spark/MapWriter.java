@@ -36,9 +36,10 @@ class MapWriter implements ShuffleMapOutputWriter {
   private boolean ended;
 
   MapWriter(Path stage, int number, long task, int parts) throws IOException {
-    attempt = stage.resolve("." + Stage.map(number) + "." + task);
-    offsets = stage.resolve(attempt.getFileName() + ".idx");
-    map = stage.resolve(Stage.map(number));
+    Path lane = stage.resolve(Stage.lane(number));
+    attempt = lane.resolve("." + Stage.map(number) + "." + task);
+    offsets = lane.resolve(attempt.getFileName() + ".idx");
+    map = lane.resolve(Stage.map(number));
     sizes = new long[parts];
     out = new BufferedOutputStream(new FileOutputStream(attempt.toFile()), BUFFER);
   }

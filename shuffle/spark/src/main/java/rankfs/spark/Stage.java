@@ -54,6 +54,11 @@ record Stage(String name) {
     return String.format("map-%06d", number);
   }
 
+  /** Lane is one of the directories of a stage in which maps are committed beside each other. */
+  static String lane(int number) {
+    return String.format(".lane-%02d", number % 64);
+  }
+
   static String part(int number) {
     return String.format("part-%06d", number);
   }
