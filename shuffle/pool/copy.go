@@ -21,27 +21,43 @@ const copyTime = 10 * time.Second
 
 // copy makes copies of an attempt, as many as its spec wants or as there are hosts, and
 // enters them into its commit: the first on this node, or with place=ring where the name
-// of the map says, as all others are. A node that takes none is left out, and the next is
-// asked, as long as copyTime is not over; with fewer copies than are wanted a strict stage
-// goes no further.
+// of the map says, as all others are. The first is made while others are.
 func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
+	if is.Spec.Ring {
+		return g.copyToOthers(ctx, is, c, s)
+	}
+	own := func(c state.Commit) error { return s.name(c, is.Spec.Durable) }
+	if is.Spec.Copies == 1 {
+		err := own(*c)
+		c.Nodes = append(c.Nodes, c.Writer)
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var first sync.WaitGroup
+	var failed error
+	commit := *c
+	first.Go(func() {
+		if failed = own(commit); failed != nil {
+			stop()
+		}
+	})
+	c.Nodes = append(c.Nodes, c.Writer)
+	err := g.copyToOthers(ctx, is, c, s)
+	first.Wait()
+	return cmp.Or(failed, err)
+}
+
+// copyToOthers makes the copies that the commit does not have yet. A node that takes none is
+// left out, and the next is asked, as long as copyTime is not over; with fewer copies than are
+// wanted a strict stage goes no further.
+func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
 	p := g.job.pool
 	give := func(id string) error {
 		if id == c.Writer {
 			return s.name(*c, is.Spec.Durable)
 		}
 		return p.peers.sendCopy(ctx, id, is, *c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
-	}
-	first := ""
-	if !is.Spec.Ring {
-		first = c.Writer
-		if err := give(first); err != nil {
-			return err
-		}
-		c.Nodes = append(c.Nodes, first)
-	}
-	if len(c.Nodes) == is.Spec.Copies {
-		return nil
 	}
 	nodes := p.config.Nodes()
 	choose := g.chooser(is, c, s, nodes)
