@@ -128,8 +128,8 @@ func (t *taken) spans() (n int) {
 
 // division is what the samples of all maps of the stage say of the part; of all parts, and
 // remembered, if they are not too many.
-func (p *Part) division(ctx context.Context) (*division, error) {
-	if uint64(p.all.Len())*p.parts > mostSpans {
+func (p *ranges) division(ctx context.Context) (*division, error) {
+	if uint64(p.stage.Len())*p.parts > mostSpans {
 		return p.sampled(ctx, p.Number, 1)
 	}
 	return p.pool.divisions.get(ctx, divisionName{p.Stage, p.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.parts) })
@@ -137,8 +137,8 @@ func (p *Part) division(ctx context.Context) (*division, error) {
 
 // sampled looks at the samples of all maps of the stage: of as many maps at a time as memory has
 // room for, and of the last ones once, as it is known by them where parts begin.
-func (p *Part) sampled(ctx context.Context, first, n uint64) (*division, error) {
-	maps := p.all.Len()
+func (p *ranges) sampled(ctx context.Context, first, n uint64) (*division, error) {
+	maps := p.stage.Len()
 	d := &division{first: first, parts: n, spans: make([][]record.Span, maps), sizes: make([]int64, maps), slices: p.cuts}
 	if maps == 0 {
 		return d, nil
@@ -153,7 +153,7 @@ func (p *Part) sampled(ctx context.Context, first, n uint64) (*division, error) 
 	}
 	defer unmap(room)
 	take := func(i int, m record.Samples) {
-		d.sizes[i] = p.all.At(i).Size - int64(len(m))
+		d.sizes[i] = p.stage.At(i).Size - int64(len(m))
 		sampler.Add(i, m, d.sizes[i])
 	}
 	span := func(i int, m record.Samples) { d.spans[i] = p.records.Spans(m, d.bounds, first, n) }
@@ -185,16 +185,16 @@ func each(one func(i int, m record.Samples)) func(from int, all []record.Samples
 }
 
 // samples calls f with those of the maps of a stage from one to before another.
-func (p *Part) samples(ctx context.Context, from, to int, f func(from int, all []record.Samples)) error {
-	one, err := p.sliced(ctx, p.cuts, p.all.Between(p.all.At(from).Map, p.all.At(to-1).Map))
+func (p *ranges) samples(ctx context.Context, from, to int, f func(from int, all []record.Samples)) error {
+	one, err := p.sliced(ctx, p.cuts, p.stage.Between(p.stage.At(from).Map, p.stage.At(to-1).Map))
 	if err != nil {
 		return err
 	}
-	return p.inMemory(ctx, []*Part{one}, func(pieces held) error {
+	return p.inMemory(ctx, []*column{one}, func(pieces held) error {
 		var all []record.Samples
 		for i, b := range pieces[one] {
 			if int64(len(b)) != record.SamplesBytes(p.cuts) {
-				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.all.At(from+i).Map, len(b))
+				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.stage.At(from+i).Map, len(b))
 			}
 			all = append(all, b)
 		}
@@ -204,7 +204,7 @@ func (p *Part) samples(ctx context.Context, from, to int, f func(from int, all [
 }
 
 // sliced is a part that has one of the pieces of some maps.
-func (p *Part) sliced(ctx context.Context, piece uint64, maps state.Maps) (*Part, error) {
-	one := &Part{Stage: p.Stage, Generation: p.Generation, Number: piece, Maps: maps, pool: p.pool, files: p.files}
+func (p *ranges) sliced(ctx context.Context, piece uint64, maps state.Maps) (*column, error) {
+	one := &column{Stage: p.Stage, Generation: p.Generation, Number: piece, Maps: maps, pool: p.pool, files: p.files}
 	return one, one.measurePieces(ctx)
 }

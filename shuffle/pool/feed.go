@@ -51,7 +51,7 @@ func (s stretch) look(ctx context.Context, node string) error {
 // A feed brings bytes of pieces of a part.
 type feed struct {
 	ctx    context.Context
-	part   *Part
+	merger *merger
 	failed *failures
 }
 

@@ -12,6 +12,26 @@ import (
 	"rankfs/meta/state"
 )
 
+// A column is a piece of each map: what maps have of a part, or in place of that a slice of each,
+// the samples of these, or all of a map. Pieces come from the nodes that have copies. The lock
+// guards what is known again of some maps.
+type column struct {
+	Stage      uint64
+	Generation uint64
+	Number     uint64
+	Whole      bool // all parts, of one map
+	Maps       state.Maps
+	pieces     []piece // once they were asked for
+	next       uint64  // columns that come after this one, and are parts as it is
+	pool       *Pool
+	files      *files // of this node; nil if it keeps nothing
+
+	again struct {
+		sync.Mutex
+		of map[int]state.Commit // those of which a node has given up a copy since
+	}
+}
+
 // failures are the nodes that did not give what a part has asked them for, and why. The lock
 // guards them.
 type failures struct {
@@ -27,8 +47,8 @@ type demand struct {
 	hurry bool
 }
 
-// failures of a part that has asked nobody yet.
-func (p *Part) failures() *failures {
+// failures of what has asked nobody yet.
+func (p *column) failures() *failures {
 	f := &failures{of: make(map[string]error), slow: &p.pool.slow}
 	if p.files == nil {
 		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
@@ -51,7 +71,7 @@ func (f *failures) add(s demand, err error) {
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
 // this one, else one that is up, else one that was slow. A map that nobody is left to have is
 // an error.
-func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
+func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 	failed.mu.Lock()
 	defer failed.mu.Unlock()
 	up := up(p.pool.config.Nodes())
@@ -99,7 +119,7 @@ func (p *Part) from(wanted []int, failed *failures) ([]demand, error) {
 }
 
 // every is the numbers of all maps.
-func (p *Part) every() []int {
+func (p *column) every() []int {
 	all := make([]int, p.Maps.Len())
 	for i := range all {
 		all[i] = i
@@ -109,7 +129,7 @@ func (p *Part) every() []int {
 
 // each has what is wanted of the maps of a node done by do. Where that fails, another node
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
-func (p *Part) each(ctx context.Context, wanted []int, do func(demand) error) error {
+func (p *column) each(ctx context.Context, wanted []int, do func(demand) error) error {
 	failed := p.failures()
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
@@ -153,7 +173,7 @@ func together(from []demand, do func(demand) error) []error {
 }
 
 // gaveUp looks again who has copies of maps, and reports whether a node has given one up.
-func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) {
+func (p *column) gaveUp(ctx context.Context, node string, maps []int) (gave bool) {
 	if p.pool.Know(ctx) != nil {
 		return false
 	}
@@ -174,7 +194,7 @@ func (p *Part) gaveUp(ctx context.Context, node string, maps []int) (gave bool) 
 }
 
 // now are some maps as this node knew them last.
-func (p *Part) now(some []int) []state.Commit {
+func (p *column) now(some []int) []state.Commit {
 	p.again.Lock()
 	defer p.again.Unlock()
 	all := make([]state.Commit, len(some))
@@ -189,7 +209,7 @@ func (p *Part) now(some []int) []state.Commit {
 }
 
 // at is a map as this node knew it last.
-func (p *Part) at(i int) state.Commit {
+func (p *column) at(i int) state.Commit {
 	p.again.Lock()
 	defer p.again.Unlock()
 	if c, ok := p.again.of[i]; ok {
@@ -199,15 +219,15 @@ func (p *Part) at(i int) state.Commit {
 }
 
 // own reports whether a node is this one.
-func (p *Part) own(node string) bool { return node == p.pool.config.Cluster.Self() }
+func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Self() }
 
 // request asks for some maps of a demand.
-func (p *Part) request(maps []int, hurry bool) PieceRequest {
+func (p *column) request(maps []int, hurry bool) PieceRequest {
 	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
 }
 
 // measurePieces finds how long the pieces are, and what they hash to.
-func (p *Part) measurePieces(ctx context.Context) error {
+func (p *column) measurePieces(ctx context.Context) error {
 	p.pieces = make([]piece, p.Maps.Len())
 	return p.each(ctx, p.every(), func(s demand) (err error) {
 		var all []piece
@@ -227,18 +247,18 @@ func (p *Part) measurePieces(ctx context.Context) error {
 // table their rows stand beside each other: of eight they are 144 bytes.
 const partsAhead = 8
 
-// measureHere finds what the pieces are of maps that are here. Of the parts that come after this
-// one, which somebody reads next as a rule, it is found as well, if their bytes are pieces alone.
-func (p *Part) measureHere(ctx context.Context, maps []int) ([]piece, error) {
+// measureHere finds what the pieces are of maps that are here, and of the parts that come after
+// this one, which are read next as a rule.
+func (p *column) measureHere(ctx context.Context, maps []int) ([]piece, error) {
 	n := 1
-	if left := p.parts - min(p.parts, p.Number); left > 0 && p.records.Kind == meta.NoRecords && len(maps) == p.Maps.Len() {
-		n = max(1, min(partsAhead, int(left), mostPieces/2/partsAhead/len(maps)))
+	if p.next > 0 && len(maps) == p.Maps.Len() {
+		n = max(1, min(partsAhead, 1+int(min(p.next, partsAhead)), mostPieces/2/partsAhead/len(maps)))
 	}
 	all, err := p.pool.copies.measureSome(ctx, p.files, p.request(maps, false), n)
 	if err != nil {
 		return nil, err
 	}
-	name := p.withPieces()
+	name := p.name()
 	for _, next := range all[1:] {
 		name[2]++
 		p.pool.measured.put(name, measurement{pieces: next, size: lengthOf(next)})
@@ -251,7 +271,7 @@ func lost(c state.Commit) error {
 }
 
 // lengthOfPieces is how many bytes they have together.
-func (p *Part) lengthOfPieces() int64 { return lengthOf(p.pieces) }
+func (p *column) lengthOfPieces() int64 { return lengthOf(p.pieces) }
 
 func lengthOf(pieces []piece) (n int64) {
 	for _, one := range pieces {
@@ -262,7 +282,7 @@ func lengthOf(pieces []piece) (n int64) {
 
 // begins are where the pieces begin when those of some maps stand one after the other, and
 // where they end.
-func (p *Part) begins(some []int) []int64 {
+func (p *column) begins(some []int) []int64 {
 	begin := make([]int64, len(p.pieces)+1)
 	for _, i := range some {
 		begin[i+1] = p.pieces[i].n
@@ -274,7 +294,7 @@ func (p *Part) begins(some []int) []int64 {
 }
 
 // gather writes the pieces of some maps into dst, one after the other.
-func (p *Part) gather(ctx context.Context, wanted []int, dst []byte) error {
+func (p *column) gather(ctx context.Context, wanted []int, dst []byte) error {
 	begin := p.begins(wanted)
 	return p.each(ctx, wanted, func(s demand) error {
 		for _, run := range runs(s.maps) { // pieces that stand one after the other come at once

@@ -7,10 +7,16 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// inRuns calls f with runs that have these stretches of some parts of the same maps: at once if memory has room for that, else in portions. What f was given is right if
-// there is no error. It is called again, with all runs from their beginning, if a copy was
+// A merger brings pieces into memory beside the heap, where they are read as records.
+type merger struct {
+	*column
+	records record.Spec // what they are made of
+}
+
+// inRuns calls f with runs that have these stretches of some parts of the same maps: at once if
+// memory has room for that, else in portions. What f was given is right if there is no error. It is called again, with all runs from their beginning, if a copy was
 // damaged.
-func (p *Part) inRuns(ctx context.Context, parts []*Part, of [][]stretch, f func(runs []record.Run) error) error {
+func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f func(runs []record.Run) error) error {
 	lent := lend(parts)
 	defer lent.give()
 	if lent.left > p.pool.merging.large() {
@@ -33,13 +39,13 @@ func (p *Part) inRuns(ctx context.Context, parts []*Part, of [][]stretch, f func
 
 // inMemory calls f with the pieces of some parts of the same maps, which are checked: where
 // they are in memory of this node, else in memory beside the heap.
-func (p *Part) inMemory(ctx context.Context, parts []*Part, f func(all held) error) error {
+func (p *merger) inMemory(ctx context.Context, parts []*column, f func(all held) error) error {
 	lent := lend(parts)
 	defer lent.give()
 	return p.atOnce(ctx, lent, f)
 }
 
-func (p *Part) atOnce(ctx context.Context, lent lent, f func(all held) error) error {
+func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) error {
 	if n := lent.left; n > 0 {
 		give, err := p.hold(ctx, n)
 		if err != nil {
@@ -66,27 +72,36 @@ func (p *Part) atOnce(ctx context.Context, lent lent, f func(all held) error) er
 	return p.guard(func() error { return f(lent.pieces) })
 }
 
+// stretches are the pieces, each a run.
+func (p *column) stretches() [][]stretch {
+	all := make([][]stretch, len(p.pieces))
+	for i := range all {
+		all[i] = []stretch{{of: p, i: i}}
+	}
+	return all
+}
+
 // held are pieces of parts that are in memory, and are right.
-type held map[*Part][][]byte
+type held map[*column][][]byte
 
 // A stretch is a piece of a part, as much of it as a range of keys has.
 type stretch struct {
-	of   *Part
+	of   *column
 	i    int
 	keys record.Range
 }
 
 // lent are the pieces of parts that are in memory of this node until they are given back.
 type lent struct {
-	parts  []*Part
+	parts  []*column
 	pieces held
-	lacks  map[*Part][]int // those that are not
-	left   int64           // bytes of these
+	lacks  map[*column][]int // those that are not
+	left   int64             // bytes of these
 	give   func()
 }
 
-func lend(parts []*Part) lent {
-	all := lent{parts, make(held, len(parts)), make(map[*Part][]int), 0, func() {}}
+func lend(parts []*column) lent {
+	all := lent{parts, make(held, len(parts)), make(map[*column][]int), 0, func() {}}
 	for _, one := range parts {
 		here, give := one.lent()
 		for k := range here {
@@ -104,7 +119,7 @@ func lend(parts []*Part) lent {
 
 // lent are the pieces that are in memory of this node, and are right, until they are given
 // back; nil for one that is not.
-func (p *Part) lent() (pieces [][]byte, give func()) {
+func (p *column) lent() (pieces [][]byte, give func()) {
 	pieces = make([][]byte, len(p.pieces))
 	var open []*openedMap
 	if len(pieces) > mostOpened || p.files == nil { // a little of each, which would be opened for it and closed

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/record"
 )
 
 // Maps are those of the stage that are committed, on all nodes.
@@ -89,10 +90,11 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 			return nil, err
 		}
 	}
-	p := &Part{
+	p := newPart(&column{
 		Stage: g.number, Generation: is.Generation, Number: number, Whole: true,
-		Maps: state.MapsOf(c), pieces: []piece{{c.Size, c.Sum, -1}}, size: c.Size, pool: pool, files: f,
-	}
+		Maps: state.MapsOf(c), pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
+	}, record.Spec{})
+	p.size = c.Size
 	return pool.maker.Open(ctx, p)
 }
 

@@ -12,9 +12,9 @@ import (
 // merges reports whether a part is its pieces merged.
 func (p *Part) merges() bool { return !p.Whole && p.records.Ordered() }
 
-// sizeOf is how long a part of records is whose pieces are known. One that is combined has fewer bytes
-// than these, of one that is a range of keys it is not known before which records are in it,
-// and of none how many there are: it is made to be counted.
+// sizeOf is how long a part of records is whose pieces are known. One that is combined has fewer
+// bytes than these, of one that is a range of keys it is not known before which records are in
+// it, and of none how many there are: it is made to be counted.
 func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 	switch {
 	case p.Offsets:
@@ -71,14 +71,5 @@ func (p *Part) runs(ctx context.Context, f func(runs []record.Run) error) error 
 	if p.records.Ranges {
 		return p.ranged(ctx, p.wants.slices, f)
 	}
-	return p.inRuns(ctx, []*Part{p}, p.stretches(), f)
-}
-
-// stretches are the pieces of the part, each a run.
-func (p *Part) stretches() [][]stretch {
-	all := make([][]stretch, len(p.pieces))
-	for i := range all {
-		all[i] = []stretch{{of: p, i: i}}
-	}
-	return all
+	return p.inRuns(ctx, []*column{p.column}, p.stretches(), f)
 }

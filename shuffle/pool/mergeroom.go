@@ -46,7 +46,7 @@ func (r mergeRoom) take(ctx context.Context, n int64) error {
 func (r mergeRoom) give(n int64) { r.is.Release(min(n, r.bytes)) }
 
 // hold takes that of the room, until give is called, for so many bytes that a part takes.
-func (p *Part) hold(ctx context.Context, n int64) (give func(), err error) {
+func (p *merger) hold(ctx context.Context, n int64) (give func(), err error) {
 	room := p.pool.merging
 	if err := room.take(ctx, n); err != nil {
 		return nil, fmt.Errorf("part %d, whose merge waits for others: %w", p.Number, err)
@@ -55,7 +55,7 @@ func (p *Part) hold(ctx context.Context, n int64) (give func(), err error) {
 }
 
 // memory is memory beside the heap.
-func (p *Part) memory(n int64) ([]byte, error) {
+func (p *merger) memory(n int64) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("memory to merge part %d in, %d bytes: %w", p.Number, n, err)
@@ -64,7 +64,7 @@ func (p *Part) memory(n int64) ([]byte, error) {
 }
 
 // guard calls f, which reads what is mapped.
-func (p *Part) guard(f func() error) error {
+func (p *merger) guard(f func() error) error {
 	err := fault.Guard(f)
 	if at := new(fault.Error); errors.As(err, &at) {
 		err = fmt.Errorf("merge part %d: %w (%w)", p.Number, unix.EIO, err)

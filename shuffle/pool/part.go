@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,31 +13,15 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// A Part is a partition of maps that are committed, whose bytes follow from these. The lock
-// guards what is known again of some of them.
+// A Part is a partition of maps that are committed, whose bytes follow from these.
 type Part struct {
-	Stage      uint64
-	Generation uint64
-	Number     uint64
-	Whole      bool // all parts, of one map
-	Offsets    bool // where its records begin, or its maps' pieces
-	Maps       state.Maps
-	pieces     []piece
-	size       int64
-	records    record.Spec // what the part is made of
-	pool       *Pool
-	files      *files // of this node; nil if it keeps nothing
-
-	parts uint64     // of the stage
-	all   state.Maps // those of the stage, if the part is a range of keys
-	cuts  uint64     // slices that each map has then
-	wants wanted     // of the maps
-
-	again struct {
-		sync.Mutex
-		of map[int]state.Commit // those of which a node has given up a copy since
-	}
+	ranges
+	Offsets bool // where its records begin, or its maps' pieces
+	size    int64
 }
+
+// newPart is the part that these pieces are, of records as a spec says.
+func newPart(p *column, s record.Spec) *Part { return &Part{ranges: ranges{merger: merger{p, s}}} }
 
 // Size is how many bytes it has.
 func (p *Part) Size() int64 { return p.size }
@@ -73,10 +56,14 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{Stage: g.number, Generation: is.Generation, Number: name.Number, Offsets: name.Offsets, records: record.Spec(is.Spec.Records), parts: is.Spec.Parts, pool: g.job.pool, files: f}
-	p.Maps = g.job.pool.config.State.Commits(g.number)
+	all := g.job.pool.config.State.Commits(g.number)
+	p := newPart(&column{Stage: g.number, Generation: is.Generation, Number: name.Number, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p.Offsets = name.Offsets
+	if is.Spec.Records.Kind == meta.NoRecords {
+		p.next = is.Spec.Parts - 1 - name.Number
+	}
 	if is.Spec.Records.Ranges {
-		p.ranges(is.Spec, p.Maps)
+		p.of(is.Spec, all)
 	}
 	if name.Ranged {
 		p.Maps = p.Maps.Between(name.From, name.To)

@@ -15,7 +15,7 @@ import (
 // harm: another one that has a copy goes on where it has ended.
 
 // inPortions calls f with runs whose pieces come in portions, as inRuns does.
-func (p *Part) inPortions(ctx context.Context, of [][]stretch, here held, f func(runs []record.Run) error) error {
+func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f func(runs []record.Run) error) error {
 	size := p.pool.merging.portion(len(of))
 	give, err := p.hold(ctx, portionsEach*size*int64(len(of)))
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Part) inPortions(ctx context.Context, of [][]stretch, here held, f func
 }
 
 // portioned does that once.
-func (p *Part) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *failures, f func(runs []record.Run) error) error {
+func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *failures, f func(runs []record.Run) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	each := portionsEach * roomOf(size)
 	b, err := p.memory(each * int64(len(of)))

@@ -39,8 +39,23 @@ func (w wanted) keysOf(s slice) (r record.Range) {
 	return r
 }
 
+// The ranges of a part that is one of keys are the slices of maps that have something of it. Of
+// another part there are none.
+type ranges struct {
+	merger
+	stage state.Maps // all of the stage
+	parts uint64     // of the stage
+	cuts  uint64     // slices that each map has
+	wants wanted     // of the maps of the part
+}
+
+// of has a part be one of the ranges of a stage with these maps.
+func (p *ranges) of(spec meta.Stage, maps state.Maps) {
+	p.stage, p.cuts, p.parts = maps, spec.Slices(), spec.Parts
+}
+
 // bySlice are the parts that have the slices of a number each.
-func (p *Part) bySlice(ctx context.Context, all []slice) (parts []*Part, err error) {
+func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []*column, err error) {
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && all[n].number == all[0].number {
@@ -61,7 +76,7 @@ func (p *Part) bySlice(ctx context.Context, all []slice) (parts []*Part, err err
 
 // ranged calls f with the records that some slices have of the part, those of a map a run; it
 // may do so again.
-func (p *Part) ranged(ctx context.Context, some []slice, f func(runs []record.Run) error) error {
+func (p *ranges) ranged(ctx context.Context, some []slice, f func(runs []record.Run) error) error {
 	parts, err := p.bySlice(ctx, some)
 	if err != nil {
 		return err
@@ -79,7 +94,7 @@ func (p *Part) ranged(ctx context.Context, some []slice, f func(runs []record.Ru
 
 // rangedSize is how many bytes the part has. Slices are read that the range may cut; of the
 // others it is known how long they are.
-func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
+func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 	var cut, whole []slice
 	for _, s := range p.wants.slices {
 		if s.cut() {
@@ -116,7 +131,7 @@ func (p *Part) rangedSize(ctx context.Context) (n int64, err error) {
 }
 
 // wanted looks what the samples of all maps of the stage say of the part.
-func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
+func (p *ranges) wanted(ctx context.Context) (w wanted, err error) {
 	d, err := p.division(ctx)
 	if err != nil {
 		return w, err
@@ -126,9 +141,9 @@ func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
 		return w, nil
 	}
 	w.keys = keys
-	before := p.all.Len() // maps that stand before those of the part
+	before := p.stage.Len() // maps that stand before those of the part
 	if p.Maps.Len() > 0 {
-		before = p.all.Between(0, p.Maps.At(0).Map).Len() - 1
+		before = p.stage.Between(0, p.Maps.At(0).Map).Len() - 1
 	}
 	for i := range p.Maps.Len() {
 		span := d.spans[before+i][p.Number-d.first]
@@ -139,9 +154,4 @@ func (p *Part) wanted(ctx context.Context) (w wanted, err error) {
 	}
 	slices.SortFunc(w.slices, func(a, b slice) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.of, b.of)) })
 	return w, nil
-}
-
-// ranges has a part be a range of keys, of those of all maps of its stage.
-func (p *Part) ranges(spec meta.Stage, all state.Maps) {
-	p.all, p.cuts, p.parts = all, spec.Slices(), spec.Parts
 }

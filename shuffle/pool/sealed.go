@@ -150,7 +150,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 	at, begins := p.begins(p.every()), []int64(nil)
-	one := &Part{Stage: p.Stage, Generation: p.Generation, Number: p.Number, pool: p.pool, files: p.files}
+	one := &column{Stage: p.Stage, Generation: p.Generation, Number: p.Number, pool: p.pool, files: p.files}
 	var maps []state.Commit
 	for i, piece := range p.pieces {
 		if some.Touch(at[i], at[i+1]) {
@@ -158,7 +158,7 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	return one.inRuns(ctx, []*Part{one}, one.stretches(), func(runs []record.Run) error {
+	return (&merger{column: one}).inRuns(ctx, []*column{one}, one.stretches(), func(runs []record.Run) error {
 		left := some
 		for i, run := range runs {
 			for at := begins[i]; ; {

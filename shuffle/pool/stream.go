@@ -71,7 +71,7 @@ func (s *stream) more() (piece []byte, some bool, err error) {
 		}
 		n := len(b)
 		if !is.last {
-			n = s.part.records.Whole(b)
+			n = s.merger.records.Whole(b)
 		}
 		if s.rest = b[n:]; n == 0 && !is.last {
 			if err := s.long(is); err != nil {
@@ -98,7 +98,7 @@ func (s *stream) join(is *portion) ([]byte, error) {
 	}
 	if n > is.head {
 		was := *is
-		if err := is.reserve(s.part, 2*n, max(len(is.bytes), int(s.want))); err != nil {
+		if err := is.reserve(s.merger, 2*n, max(len(is.bytes), int(s.want))); err != nil {
 			return nil, s.fail(err)
 		}
 		is.bytes = is.room[is.head : is.head+copy(is.room[is.head:], was.bytes)]
@@ -110,11 +110,11 @@ func (s *stream) join(is *portion) ([]byte, error) {
 
 // cut is what a range has of records.
 func (s *stream) cut(b []byte, keys record.Range) ([]byte, error) {
-	b, err := s.part.records.Cut(b, record.Range{From: keys.From})
+	b, err := s.merger.records.Cut(b, record.Range{From: keys.From})
 	if err != nil {
 		return nil, err
 	}
-	some, err := s.part.records.Cut(b, record.Range{To: keys.To})
+	some, err := s.merger.records.Cut(b, record.Range{To: keys.To})
 	s.past = len(some) < len(b)
 	return some, err
 }
@@ -189,7 +189,7 @@ func (s *stream) fetch() error {
 	n := int(min(s.want, piece.n-s.at))
 	if n > len(is.room)-is.head {
 		was := *is
-		if err := is.reserve(s.part, is.head, n); err != nil {
+		if err := is.reserve(s.merger, is.head, n); err != nil {
 			return err
 		}
 		was.close()
@@ -226,7 +226,7 @@ func (s *stream) close() {
 }
 
 // reserve has a portion have room of its own for so many bytes.
-func (is *portion) reserve(p *Part, head, n int) error {
+func (is *portion) reserve(p *merger, head, n int) error {
 	b, err := p.memory(int64(head + n))
 	if err == nil {
 		is.room, is.head, is.own = b, head, true
