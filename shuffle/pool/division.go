@@ -203,7 +203,7 @@ func (p *ranges) samples(ctx context.Context, from, to int, f func(from int, all
 	})
 }
 
-// sliced is a part that has one of the pieces of some maps.
+// sliced is a column that has one of the pieces of some maps.
 func (p *ranges) sliced(ctx context.Context, piece uint64, maps state.Maps) (*column, error) {
 	one := &column{Stage: p.Stage, Generation: p.Generation, Number: piece, Maps: maps, pool: p.pool, files: p.files}
 	return one, one.measurePieces(ctx)

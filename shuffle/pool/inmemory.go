@@ -13,9 +13,9 @@ type merger struct {
 	records record.Spec // what they are made of
 }
 
-// inRuns calls f with runs that have these stretches of some parts of the same maps: at once if
-// memory has room for that, else in portions. What f was given is right if there is no error. It is called again, with all runs from their beginning, if a copy was
-// damaged.
+// inRuns calls f with runs that have these stretches of some columns: at once if memory has room
+// for that, else in portions. What f was given is right if there is no error. It is called again,
+// with all runs from their beginning, if a copy was damaged.
 func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f func(runs []record.Run) error) error {
 	lent := lend(parts)
 	defer lent.give()
@@ -37,7 +37,7 @@ func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f 
 	})
 }
 
-// inMemory calls f with the pieces of some parts of the same maps, which are checked: where
+// inMemory calls f with the pieces of some columns, which are checked: where
 // they are in memory of this node, else in memory beside the heap.
 func (p *merger) inMemory(ctx context.Context, parts []*column, f func(all held) error) error {
 	lent := lend(parts)
@@ -81,7 +81,7 @@ func (p *column) stretches() [][]stretch {
 	return all
 }
 
-// held are pieces of parts that are in memory, and are right.
+// held are pieces of columns that are in memory, and are right.
 type held map[*column][][]byte
 
 // A stretch is a piece of a part, as much of it as a range of keys has.
@@ -91,7 +91,7 @@ type stretch struct {
 	keys record.Range
 }
 
-// lent are the pieces of parts that are in memory of this node until they are given back.
+// lent are the pieces of columns that are in memory of this node until they are given back.
 type lent struct {
 	parts  []*column
 	pieces held

@@ -54,7 +54,7 @@ func (p *ranges) of(spec meta.Stage, maps state.Maps) {
 	p.stage, p.cuts, p.parts = maps, spec.Slices(), spec.Parts
 }
 
-// bySlice are the parts that have the slices of a number each.
+// bySlice are the columns that have the slices of a number each.
 func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []*column, err error) {
 	for len(all) > 0 {
 		n := 1

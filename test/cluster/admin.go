@@ -13,7 +13,7 @@ import (
 
 // FailOver makes the namenode active that is not. One that is dead need not
 // agree; one that is frozen cannot be failed over from, kill it first.
-func (c *Cluster) FailOver(ctx context.Context) error {
+func (c *namenodes) FailOver(ctx context.Context) error {
 	names := c.NameNodes()
 	next := names[1]
 	switch active, err := c.leader(ctx); {
@@ -26,7 +26,7 @@ func (c *Cluster) FailOver(ctx context.Context) error {
 }
 
 // Activate makes a namenode the active one, and waits until it is.
-func (c *Cluster) Activate(ctx context.Context, h *Host) error {
+func (c *namenodes) Activate(ctx context.Context, h *Host) error {
 	if err := c.waitState(ctx, h, func(health.State) bool { return true }); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c *Cluster) Activate(ctx context.Context, h *Host) error {
 }
 
 // leader is the active namenode, nil if there is none: each has said so, or is dead.
-func (c *Cluster) leader(ctx context.Context) (*Host, error) {
+func (c *namenodes) leader(ctx context.Context) (*Host, error) {
 	for _, h := range c.NameNodes() {
 		var state health.State
 		err := eventually.Until(ctx, func() error {
@@ -70,7 +70,7 @@ func (c *Cluster) leader(ctx context.Context) (*Host, error) {
 }
 
 // SafeMode turns the safe mode of all namenodes on or off.
-func (c *Cluster) SafeMode(ctx context.Context, on bool) error {
+func (c *namenodes) SafeMode(ctx context.Context, on bool) error {
 	for _, h := range c.NameNodes() {
 		if err := h.daemon(site.NameRPC).SafeMode(ctx, on); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (c *Cluster) SafeMode(ctx context.Context, on bool) error {
 }
 
 // WaitLive waits until the active namenode knows of n live datanodes.
-func (c *Cluster) WaitLive(ctx context.Context, n int) error {
+func (c *namenodes) WaitLive(ctx context.Context, n int) error {
 	active, err := c.Active(ctx)
 	if err != nil {
 		return err
@@ -90,13 +90,13 @@ func (c *Cluster) WaitLive(ctx context.Context, n int) error {
 
 // WaitWell waits until all is as it was new, the daemons that were started again too:
 // until a datanode is missed that was killed, a namenode counts it as live.
-func (c *Cluster) WaitWell(ctx context.Context) error {
+func (c *namenodes) WaitWell(ctx context.Context) error {
 	return health.Wait(ctx, c.NameNodes()[0].DialContext, c.site)
 }
 
 // ReportBlocks has all datanodes tell the active namenode of all their blocks. Before they
 // have, one that has become active deletes no replica that is one too many.
-func (c *Cluster) ReportBlocks(ctx context.Context) error {
+func (c *namenodes) ReportBlocks(ctx context.Context) error {
 	for _, h := range c.DataNodes() {
 		if err := h.daemon(site.DataRPC).ReportBlocks(ctx); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (c *Cluster) ReportBlocks(ctx context.Context) error {
 }
 
 // waitState waits until a namenode is as wanted.
-func (c *Cluster) waitState(ctx context.Context, h *Host, as func(health.State) bool) error {
+func (c *namenodes) waitState(ctx context.Context, h *Host, as func(health.State) bool) error {
 	err := eventually.Until(ctx, func() error {
 		state, err := h.state(ctx)
 		if err == nil && !as(state) {

@@ -39,7 +39,7 @@ type located struct {
 const maxLocations = 16 << 20 // bytes: some 10,000 blocks
 
 // Blocks are a file's blocks.
-func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
+func (c *namenodes) Blocks(ctx context.Context, file string) ([]Block, error) {
 	answer, err := c.web(ctx, http.MethodGet, file, "GET_BLOCK_LOCATIONS", nil)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *Cluster) Blocks(ctx context.Context, file string) ([]Block, error) {
 
 // WaitReplicas waits until the namenode knows n replicas of each block of a
 // file: closing a file waits for only one.
-func (c *Cluster) WaitReplicas(ctx context.Context, file string, n int) error {
+func (c *namenodes) WaitReplicas(ctx context.Context, file string, n int) error {
 	err := eventually.Until(ctx, func() error {
 		blocks, err := c.Blocks(ctx, file)
 		if err == nil && slices.ContainsFunc(blocks, func(b Block) bool { return len(b.Hosts) < n }) {

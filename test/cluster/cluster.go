@@ -15,10 +15,19 @@ import (
 // A Cluster runs at least until it is closed. Its methods may be called
 // concurrently, but only a test that has the cluster alone may cause faults.
 type Cluster struct {
-	site    *site.Site
+	namenodes
 	holding *site.Lock
-	hosts   map[string]*Host
 }
+
+// A layout says which hosts there are, and how they are reached.
+type layout struct {
+	site  *site.Site
+	hosts map[string]*Host
+}
+
+// The namenodes are asked by their own protocols, as a program of Hadoop's would take seconds
+// to begin.
+type namenodes struct{ layout }
 
 // Open starts the cluster of that name or joins its users. It does not wait for
 // tests that are breaking something; tests take Shared, which does.
@@ -47,7 +56,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 }
 
 func newCluster(s *site.Site, holding *site.Lock) *Cluster {
-	c := &Cluster{s, holding, make(map[string]*Host)}
+	c := &Cluster{namenodes{layout{s, make(map[string]*Host)}}, holding}
 	for _, h := range s.Hosts {
 		c.hosts[h.Name] = &Host{Host: h, cluster: c}
 	}
@@ -58,7 +67,7 @@ func newCluster(s *site.Site, holding *site.Lock) *Cluster {
 func (c *Cluster) Close() error { return c.holding.Close() }
 
 // Host is the host of that name; to ask for one that does not exist is a bug.
-func (c *Cluster) Host(name string) *Host {
+func (c *layout) Host(name string) *Host {
 	h := c.hosts[name]
 	if h == nil {
 		panic(fmt.Sprintf("cluster %s has no host %q", c.site.Name, name))
@@ -67,16 +76,16 @@ func (c *Cluster) Host(name string) *Host {
 }
 
 // Hosts are all hosts, in the order of their addresses.
-func (c *Cluster) Hosts() []*Host { return c.pick(c.site.Hosts) }
+func (c *layout) Hosts() []*Host { return c.pick(c.site.Hosts) }
 
 // DataNodes are the hosts that keep blocks.
-func (c *Cluster) DataNodes() []*Host { return c.pick(c.site.With(site.DataNode)) }
+func (c *layout) DataNodes() []*Host { return c.pick(c.site.With(site.DataNode)) }
 
 // NameNodes are the hosts that know which; the first is active unless a test
 // failed over.
-func (c *Cluster) NameNodes() []*Host { return c.pick(c.site.With(site.NameNode)) }
+func (c *layout) NameNodes() []*Host { return c.pick(c.site.With(site.NameNode)) }
 
-func (c *Cluster) pick(of []site.Host) []*Host {
+func (c *layout) pick(of []site.Host) []*Host {
 	var hosts []*Host
 	for _, h := range of {
 		hosts = append(hosts, c.hosts[h.Name])
@@ -85,15 +94,15 @@ func (c *Cluster) pick(of []site.Host) []*Host {
 }
 
 // Nameservice is the name of all namenodes together in a URL: hdfs://rankfs/path.
-func (c *Cluster) Nameservice() string { return site.Nameservice }
+func (c *layout) Nameservice() string { return site.Nameservice }
 
 // Addresses are those of the namenodes, HOST:PORT.
-func (c *Cluster) Addresses() []string { return c.addresses(site.NameRPC) }
+func (c *layout) Addresses() []string { return c.addresses(site.NameRPC) }
 
 // WebAddresses are where the namenodes serve HTTP, HOST:PORT.
-func (c *Cluster) WebAddresses() []string { return c.addresses(site.NameHTTP) }
+func (c *layout) WebAddresses() []string { return c.addresses(site.NameHTTP) }
 
-func (c *Cluster) addresses(port int) []string {
+func (c *layout) addresses(port int) []string {
 	var all []string
 	for _, h := range c.site.With(site.NameNode) {
 		all = append(all, fmt.Sprintf("%s:%d", h.Name, port))
@@ -102,11 +111,11 @@ func (c *Cluster) addresses(port int) []string {
 }
 
 // Conf is a folder for HADOOP_CONF_DIR, the same for all hosts.
-func (c *Cluster) Conf() string { return c.site.Conf() }
+func (c *layout) Conf() string { return c.site.Conf() }
 
 // ConfByFile is such a folder of clients that take blocks of their host's
 // datanode by file (short-circuit reads), which those of Conf take over TCP.
-func (c *Cluster) ConfByFile() string { return c.site.ByFile() }
+func (c *layout) ConfByFile() string { return c.site.ByFile() }
 
 // Log is where a daemon writes what it does.
 func (h *Host) Log(daemon string) string {
@@ -114,7 +123,7 @@ func (h *Host) Log(daemon string) string {
 }
 
 // order has the keeper do something.
-func (c *Cluster) order(o control.Order) (control.Answer, error) {
+func (c *layout) order(o control.Order) (control.Answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	return control.Send(ctx, c.site.Control(), o)

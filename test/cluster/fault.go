@@ -121,7 +121,7 @@ func shape(device string, rate int64) []string {
 }
 
 // onSwitch runs a command where the switch is that the hosts are plugged into.
-func (c *Cluster) onSwitch(name string, args ...string) error {
+func (c *layout) onSwitch(name string, args ...string) error {
 	out, err := command(context.Background(), c.site, c.site.Pid, os.TempDir(), name, args...).CombinedOutput()
 	if err != nil && !strings.Contains(string(out), noShape) {
 		return fmt.Errorf("run %s %s: %w: %s", name, strings.Join(args, " "), err, out)

@@ -87,7 +87,7 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (conn n
 
 // Agent is a program that runs a command on a host of the cluster, as ssh does:
 // AGENT HOST COMMAND...; it can be run on any of them.
-func (c *Cluster) Agent(t testing.TB) string {
+func (c *layout) Agent(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent")
 	text := fmt.Sprintf("#!/bin/sh\nhost=$1\nshift\nexec %s on \"$host\" sh -c \"$*\"\n", c.site.Keeper())

@@ -68,7 +68,7 @@ func (h *Host) repair() error {
 }
 
 // State is that of the namenode which is active.
-func (c *Cluster) State(ctx context.Context) (health.State, error) {
+func (c *namenodes) State(ctx context.Context) (health.State, error) {
 	h, err := c.Active(ctx)
 	if err != nil {
 		return health.State{}, err
@@ -77,7 +77,7 @@ func (c *Cluster) State(ctx context.Context) (health.State, error) {
 }
 
 // awaitState is State for namenodes that have just begun, on a machine that may be busy.
-func (c *Cluster) awaitState(ctx context.Context) (health.State, error) {
+func (c *namenodes) awaitState(ctx context.Context) (health.State, error) {
 	var state health.State
 	err := eventually.Until(ctx, func() (err error) {
 		state, err = c.State(ctx)
@@ -93,7 +93,7 @@ func (h *Host) state(ctx context.Context) (health.State, error) {
 
 // Rooms is the room that live datanodes have, by HOST:PORT as the active namenode calls
 // them.
-func (c *Cluster) Rooms(ctx context.Context) (map[string]health.Room, error) {
+func (c *namenodes) Rooms(ctx context.Context) (map[string]health.Room, error) {
 	h, err := c.Active(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (h *Host) Volumes(ctx context.Context) ([]string, error) {
 var ErrNoneActive = errors.New("no namenode is active")
 
 // Active is the namenode that serves.
-func (c *Cluster) Active(ctx context.Context) (*Host, error) {
+func (c *namenodes) Active(ctx context.Context) (*Host, error) {
 	var all []error
 	for _, h := range c.NameNodes() {
 		state, err := h.state(ctx)

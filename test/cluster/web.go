@@ -13,12 +13,12 @@ import (
 )
 
 // SetReplication has there be n replicas of each block of a file, after a while.
-func (c *Cluster) SetReplication(ctx context.Context, file string, n int) error {
+func (c *namenodes) SetReplication(ctx context.Context, file string, n int) error {
 	return c.change(ctx, file, fmt.Sprint("SETREPLICATION&replication=", n))
 }
 
 // SetCode has what is written to a directory be erasure-coded by a policy from now on.
-func (c *Cluster) SetCode(ctx context.Context, dir, policy string) error {
+func (c *namenodes) SetCode(ctx context.Context, dir, policy string) error {
 	if err := c.change(ctx, "/", "ENABLEECPOLICY&ecpolicy="+policy); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (c *Cluster) SetCode(ctx context.Context, dir, policy string) error {
 
 // PutByWeb writes a file as HDFS itself does, also with an erasure code, which the library
 // behind Put does not know: a datanode does it.
-func (c *Cluster) PutByWeb(ctx context.Context, file string, content []byte) error {
+func (c *namenodes) PutByWeb(ctx context.Context, file string, content []byte) error {
 	answer, err := c.web(ctx, http.MethodPut, file, "CREATE", content)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *Cluster) PutByWeb(ctx context.Context, file string, content []byte) err
 }
 
 // Check is what fsck says of a path, which has these options, as "files".
-func (c *Cluster) Check(ctx context.Context, path string, options ...string) (string, error) {
+func (c *namenodes) Check(ctx context.Context, path string, options ...string) (string, error) {
 	query := url.Values{"ugi": {"root"}, "path": {path}}
 	for _, option := range options {
 		query.Set(option, "1")
@@ -49,7 +49,7 @@ func (c *Cluster) Check(ctx context.Context, path string, options ...string) (st
 	return string(text), errors.Join(err, answer.Close())
 }
 
-func (c *Cluster) change(ctx context.Context, file, operation string) error {
+func (c *namenodes) change(ctx context.Context, file, operation string) error {
 	answer, err := c.web(ctx, http.MethodPut, file, operation, nil)
 	if err != nil {
 		return err
@@ -57,14 +57,13 @@ func (c *Cluster) change(ctx context.Context, file, operation string) error {
 	return answer.Close()
 }
 
-// web has the active namenode do an operation of WebHDFS, with its parameters. A program
-// of Hadoop's would take seconds to begin.
-func (c *Cluster) web(ctx context.Context, method, file, operation string, content []byte) (answer io.ReadCloser, err error) {
+// web has the active namenode do an operation of WebHDFS, with its parameters.
+func (c *namenodes) web(ctx context.Context, method, file, operation string, content []byte) (answer io.ReadCloser, err error) {
 	return c.ask(ctx, method, "/webhdfs/v1"+file+"?user.name=root&op="+operation, content)
 }
 
 // ask asks the active namenode by HTTP, or the datanode that it names.
-func (c *Cluster) ask(ctx context.Context, method, what string, content []byte) (answer io.ReadCloser, err error) {
+func (c *namenodes) ask(ctx context.Context, method, what string, content []byte) (answer io.ReadCloser, err error) {
 	active, err := c.Active(ctx)
 	if err != nil {
 		return nil, err
