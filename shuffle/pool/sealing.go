@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -99,7 +98,7 @@ func (s *sealing) lease(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY):
-			return fmt.Errorf("lease: %w", err)
+			return errLease(err)
 		case time.Now().After(deadline):
 			return errWritten
 		case !sleep(ctx, time.Millisecond):

@@ -1,7 +1,9 @@
 package system_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
 	"os"
 	"os/exec"
@@ -95,6 +97,26 @@ func TestUnitsBounds(t *testing.T) {
 		t.Errorf("umount: %v", r)
 	}
 	n.clean(n.AwaitEnd())
+}
+
+// A daemon that may not have a lease on files of users, as in most containers, could commit
+// nothing of theirs, and who reads a part would wait for that: it is not mounted with a pool.
+func TestPoolNeedsLeases(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.Under("setpriv", "--bounding-set", "-lease", "--no-new-privs")
+	if err := n.Try("--pool-ram", "16MiB"); err == nil {
+		t.Fatal("it is mounted with a pool")
+	}
+	for _, word := range []string{"permission denied", "CAP_LEASE", "--cap-add LEASE", "without --pool-ram"} {
+		if !strings.Contains(n.Log(), word) {
+			t.Errorf("it does not say %q: %s", word, n.Log())
+		}
+	}
+	if _, err := os.Stat(n.state); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it left a state directory: %v", err)
+	}
+	n.start() // without one it needs none
 }
 
 // bounding counts the capabilities that a process may ever have.

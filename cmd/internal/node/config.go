@@ -66,12 +66,15 @@ func (c Config) Check() error {
 	return err
 }
 
-// tryDisks refuses directories by which no node can be made now, before anything is: one
-// that has joined a cluster would be listed there and never come.
-func (c Config) tryDisks() error {
+// try refuses what no node can be made of now, on these disks and by this process, before
+// anything is: one that has joined a cluster would be listed there and never come.
+func (c Config) try() error {
 	err := disks.Config{Dirs: c.NVMe}.Try()
 	if err == nil && c.PoolNVMe.Path != "" {
 		err = pool.Disk{Dir: c.PoolNVMe.Path}.Try()
+	}
+	if err == nil && c.PoolRAM > 0 {
+		err = pool.TryLeases()
 	}
 	return err
 }

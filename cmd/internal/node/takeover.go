@@ -76,7 +76,7 @@ func take(ctx context.Context, c Config) (h tenure, err error) {
 	if h.tcp, err = trust.Listen(ctx, c.Listen); err != nil {
 		return tenure{}, err
 	}
-	if err := c.tryDisks(); err != nil {
+	if err := c.try(); err != nil {
 		h.tcp.Close()
 		return tenure{}, err
 	}

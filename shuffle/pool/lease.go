@@ -1,0 +1,51 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+)
+
+// TryLeases says why nothing could be committed that users write, and leaves nothing behind:
+// the kernel lets a daemon have leases on files of others only with CAP_LEASE, which
+// containers mostly lack. It tries that on a file in memory, as those of jobs are.
+func TryLeases() error {
+	fd, err := unix.MemfdCreate("rankfs-lease", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("file to try leases of the shuffle pool with: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "rankfs-lease")
+	defer file.Close()
+	another := unix.Geteuid() + 1
+	switch err := unix.Fchown(fd, another, -1); {
+	case errors.Is(err, unix.EINVAL):
+		return nil // its user namespace has no other users
+	case errors.Is(err, unix.EPERM):
+		return meta.Worded(meta.ErrDenied, "give a file of the shuffle pool to its user: %w: the daemon needs CAP_CHOWN: have it run with that, or mount without --pool-ram", err)
+	case err != nil:
+		return fmt.Errorf("give a file of the shuffle pool to its user: %w", err)
+	}
+	reader, err := os.Open("/proc/self/fd/" + strconv.Itoa(fd)) // as a commit reads it
+	if err != nil {
+		return fmt.Errorf("file to try leases of the shuffle pool with: %w", err)
+	}
+	defer reader.Close()
+	file.Close() // it may count as one that writes
+	if _, err := unix.FcntlInt(reader.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		return errLease(err)
+	}
+	return nil
+}
+
+// errLease is why a lease on a file of another user was refused, with what to do.
+func errLease(err error) error {
+	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("lease on a file of the shuffle pool: %w", err)
+	}
+	return meta.Worded(meta.ErrDenied, "lease on a file of the shuffle pool, by which a commit knows that nobody writes it: %w: the daemon needs CAP_LEASE on files of other users: have it run with that, in a container by 'docker run --cap-add LEASE', or mount without --pool-ram", err)
+}
