@@ -50,10 +50,10 @@ var errNotYet = errors.New("not yet")
 
 // Until waits until something is done without an error, or ctx is over: the error wraps
 // why it is, and what the last one was. Looking takes a tenth of the time, or ends three
-// seconds before it begins again, and who has waited for long looks less often: what is
-// waited for needs the processors too, and many tests wait at a time.
+// seconds before it begins again: what is waited for needs the processors too, and many tests
+// wait at a time.
 func Until(ctx context.Context, do func() error) error {
-	pause, began := 100*time.Microsecond, time.Now()
+	pause := 100 * time.Microsecond
 	for {
 		begun := time.Now()
 		err := do()
@@ -65,6 +65,6 @@ func Until(ctx context.Context, do func() error) error {
 			return fmt.Errorf("%w, waiting for: %w", context.Cause(ctx), err)
 		case <-time.After(max(pause, min(9*time.Since(begun), 3*time.Second))):
 		}
-		pause = min(2*pause, max(50*time.Millisecond, min(time.Since(began)/50, time.Second/4)))
+		pause = min(2*pause, 50*time.Millisecond)
 	}
 }
