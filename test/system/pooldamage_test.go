@@ -42,7 +42,7 @@ func TestDamagedMaps(t *testing.T) {
 		{name: "the map", script: `cat "$1/map-000000"`, at: 1},
 		{name: "a part, by its table", script: `cat "$1/part-000000"`, suffix: ".idx", at: 3},
 		{name: "a part, by its table's sum", script: `cat "$1/part-000000"`, suffix: ".idx", at: 9},
-		{name: "a part, by a table that was right before", before: `cat "$1/part-000000"`, script: `cat "$1/part-000001"`, suffix: ".idx", at: 25},
+		{name: "a part, by a table that was right before", before: `cat "$1/part-000000@maps=0-0"`, script: `cat "$1/part-000001"`, suffix: ".idx", at: 25},
 		{name: "state, after a restart", at: 6, restart: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
