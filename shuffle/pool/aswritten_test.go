@@ -122,8 +122,7 @@ func TestMapsAsWrittenAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m := begin(t)
 		other := s.members[1]
-		c, _ := s.machine.Commit(m.of("s").Number(), 0)
-		s.must(state.Sender{Node: other.id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: "s"}, Node: other.id, Map: 0, Sum: c.Sum})
+		s.loseCopies("s", 0, other.id)
 		stop := m.follow()
 		time.Sleep(time.Minute)
 		stop()

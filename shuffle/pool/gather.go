@@ -199,11 +199,7 @@ func (p *column) now(some []int) []state.Commit {
 	defer p.again.Unlock()
 	all := make([]state.Commit, len(some))
 	for k, i := range some {
-		c, ok := p.again.of[i]
-		if !ok {
-			c = p.Maps.At(i)
-		}
-		all[k] = c
+		all[k] = p.last(i)
 	}
 	return all
 }
@@ -212,6 +208,11 @@ func (p *column) now(some []int) []state.Commit {
 func (p *column) at(i int) state.Commit {
 	p.again.Lock()
 	defer p.again.Unlock()
+	return p.last(i)
+}
+
+// last is that. The lock is held.
+func (p *column) last(i int) state.Commit {
 	if c, ok := p.again.of[i]; ok {
 		return c
 	}

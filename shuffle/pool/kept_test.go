@@ -32,11 +32,7 @@ func TestTheMostEndangeredFirst(t *testing.T) {
 			m.commit("s", i, 0, fmt.Sprint("text ", i))
 		}
 		for i := range uint64(8) { // odd maps lose two copies, even ones lose one
-			lost := s.copies("s", i)[1 : 2+i%2]
-			c, _ := s.machine.Commit(m.of("s").Number(), i)
-			for _, id := range lost {
-				s.must(state.Sender{Node: id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: "s"}, Node: id, Map: i, Sum: c.Sum})
-			}
+			s.loseCopies("s", i, s.copies("s", i)[1:2+i%2]...)
 		}
 		before := len(agreed[*state.KeepCopy](s))
 		stop := m.follow()

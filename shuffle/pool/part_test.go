@@ -129,8 +129,7 @@ func TestPartsAreMeasuredOnce(t *testing.T) {
 	if n, err := size(); err != nil || n != 3 {
 		t.Errorf("while the other node is down: %d bytes, %v", n, err)
 	}
-	c, _ := s.machine.Commit(m.of("s").Number(), 0)
-	s.must(state.Sender{Node: other.id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: "s"}, Node: other.id, Sum: c.Sum})
+	s.loseCopies("s", 0, other.id)
 	if n, err := size(); !errors.Is(err, meta.ErrLost) {
 		t.Errorf("without a copy: %d bytes, %v", n, err)
 	}

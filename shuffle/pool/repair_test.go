@@ -10,13 +10,17 @@ import (
 	"rankfs/meta/state"
 )
 
-// loseCopies has the cluster know that a node has no copy of a map any more.
-func (s *site) loseCopies(stage string, number uint64, nodes ...string) {
+// endangered has the stage s with so many maps of a member, of which each has one copy less than
+// it wants.
+func (s *site) endangered(maps, copies int) *member {
 	s.t.Helper()
-	c, _ := s.machine.Commit(s.members[0].of(stage).Number(), number)
-	for _, id := range nodes {
-		s.must(state.Sender{Node: id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: stage}, Node: id, Map: number, Sum: c.Sum})
+	m := s.members[0]
+	m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=%d", maps, copies))
+	for i := range uint64(maps) {
+		m.commit("s", i, 0, fmt.Sprint("text ", i))
+		s.loseCopies("s", i, s.copies("s", i)[1])
 	}
+	return m
 }
 
 // While maps get new copies a node has its link half of the time for others.
@@ -24,12 +28,7 @@ func TestRepairLeavesHalfOfALink(t *testing.T) {
 	const maps, each = 4, time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 3)
-		m := s.members[0]
-		m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=2", maps))
-		for i := range uint64(maps) {
-			m.commit("s", i, 0, fmt.Sprint("text ", i))
-			s.loseCopies("s", i, s.copies("s", i)[1])
-		}
+		m := s.endangered(maps, 2)
 		var came []time.Time
 		s.hook(hooks{ask: func(c state.Command) error {
 			if _, ok := c.(*state.KeepCopy); ok {
@@ -57,12 +56,7 @@ func TestAnotherLossWhileCopiesAreMade(t *testing.T) {
 	const maps = 8
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 5)
-		m := s.members[0]
-		m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=3", maps))
-		for i := range uint64(maps) {
-			m.commit("s", i, 0, fmt.Sprint("text ", i))
-			s.loseCopies("s", i, s.copies("s", i)[1])
-		}
+		m := s.endangered(maps, 3)
 		second := s.copies("s", maps-1)[1]
 		var order []uint64
 		s.hook(hooks{ask: func(c state.Command) error {

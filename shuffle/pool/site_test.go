@@ -472,3 +472,12 @@ func (s *site) copies(stage string, number uint64) []string {
 	}
 	return c.Nodes
 }
+
+// loseCopies has the cluster know that a node has no copy of a map any more.
+func (s *site) loseCopies(stage string, number uint64, nodes ...string) {
+	s.t.Helper()
+	c, _ := s.machine.Commit(s.members[0].of(stage).Number(), number)
+	for _, id := range nodes {
+		s.must(state.Sender{Node: id}, &state.KeepCopy{StageName: state.StageName{Job: "j", Name: stage}, Node: id, Map: number, Sum: c.Sum})
+	}
+}
