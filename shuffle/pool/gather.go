@@ -32,42 +32,6 @@ type column struct {
 	}
 }
 
-// failures are the nodes that did not give what a part has asked them for, and why. The lock
-// guards them.
-type failures struct {
-	mu   sync.Mutex
-	of   map[string]error
-	slow *slowNodes
-}
-
-// A demand is what a node is asked for. It is in a hurry if other nodes have it too.
-type demand struct {
-	node  string
-	maps  []int
-	hurry bool
-}
-
-// failures of what has asked nobody yet.
-func (p *column) failures() *failures {
-	f := &failures{of: make(map[string]error), slow: &p.pool.slow}
-	if p.files == nil {
-		f.of[p.pool.config.Cluster.Self()] = errKeepsNothing
-	}
-	return f
-}
-
-// add notes what a demand has failed with. A node that was in a hurry may be slow: it is asked
-// again, and has time then, if nobody else is left.
-func (f *failures) add(s demand, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s.hurry && (errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrBusy)) {
-		f.slow.add(s.node)
-		return
-	}
-	f.of[s.node] = fmt.Errorf("node %s: %w", s.node, err)
-}
-
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
 // this one, else one that is up, else one that was slow. A map that nobody is left to have is
 // an error.
