@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,7 +320,7 @@ func TestDirectoryGoesInAWrite(t *testing.T) {
 	}
 	err := k.Fill(key(2), 100<<10, func([]byte) error {
 		swap()
-		eventually.True(t, "it is let go of", func() bool { return k.stats().Slabs == 0 })
+		eventually.True(t, "it is let go of", func() bool { return k.stats().Slabs == 0 && !opened(t, i.slab+"+") })
 		return errors.New("no bytes")
 	}, nil)
 	if err == nil {
@@ -333,6 +334,16 @@ func TestDirectoryGoesInAWrite(t *testing.T) {
 	k.putAll(10, 60, 100<<10) // more than the other one holds
 	k.untilCounted(i.slab)
 	k.stop()
+}
+
+// opened reports whether this process has the directory open itself.
+func opened(t testing.TB, dir string) bool {
+	fds, err := filepath.Glob("/proc/self/fd/*")
+	must(t, err)
+	return slices.ContainsFunc(fds, func(fd string) bool {
+		path, _ := os.Readlink(fd) // it may be closed by now
+		return path == dir
+	})
 }
 
 // A disk that does not answer holds nobody up who writes a file of another kind than
