@@ -132,10 +132,6 @@ func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) 
 	return a.Emit(b)
 }
 
-// firstGrant is what of a copy is let come before anything of it is read. A small one would wait
-// for the table else, and then for a grant of the rest.
-const firstGrant = 1 << 20
-
 // takeCopy takes a copy of an attempt, whose table has to have the sum that was said, and
 // its bytes those of the table.
 func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
@@ -160,32 +156,50 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 		return nil, err
 	}
 	defer f.enter()()
-	name := mapPath(r.Stage, r.Commit)
-	defer f.expect(name)()
-	if err := in.Grant(min(q.Bytes, firstGrant)); err != nil {
+	defer f.expect(mapPath(r.Stage, r.Commit))()
+	if err := f.keep(g.Spec.Durable, r, q.Bytes, in); err != nil || !r.Agreed {
 		return nil, err
-	}
-	t := make(table, r.Table)
-	if _, err := io.ReadFull(in, t); err != nil {
-		return nil, err
-	}
-	if !t.is(r.Commit.Sum, r.Commit.Size) {
-		return nil, fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
-	}
-	if r.Has > 0 {
-		before := tailName{r.Commit.Map, r.Commit.Attempt, r.Commit.Writer, r.Nonce}.file(r.Stage)
-		err = f.complete(g.Spec.Durable, name, t, before, r.Has, in)
-	} else {
-		err = f.take(g.Spec.Durable, name, t, in)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
-	}
-	if !r.Agreed {
-		return nil, nil
 	}
 	_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
 	return nil, err
+}
+
+// firstGrant is what of a copy is let come before anything of it is read. A small one would wait
+// for the table else, and then for a grant of the rest.
+const firstGrant = 1 << 20
+
+// keep keeps a copy that comes, for which it looks for room before anything of it has.
+func (f *files) keep(lasting bool, r copyRequest, bytes uint64, in *wire.Stream) error {
+	before := r.before()
+	if err := f.hasRoom(lasting, int64(bytes)); err != nil {
+		f.tailed.forget(before)
+		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
+	}
+	if err := in.Grant(min(bytes, firstGrant)); err != nil {
+		return err
+	}
+	t := make(table, r.Table)
+	if _, err := io.ReadFull(in, t); err != nil {
+		return err
+	}
+	if !t.is(r.Commit.Sum, r.Commit.Size) {
+		return fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
+	}
+	var err error
+	if name := mapPath(r.Stage, r.Commit); r.Has > 0 {
+		err = f.complete(lasting, name, t, before, r.Has, in)
+	} else {
+		err = f.take(lasting, name, t, in)
+	}
+	if err != nil {
+		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
+	}
+	return nil
+}
+
+// before is the file of what came before, by a tail.
+func (r copyRequest) before() string {
+	return tailName{r.Commit.Map, r.Commit.Attempt, r.Commit.Writer, r.Nonce}.file(r.Stage)
 }
 
 // takeTail takes what comes next of an attempt.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,8 @@ type budget struct {
 	log   *slog.Logger
 	begun chan struct{} // has one when a job is in use that was not before
 	full  chan struct{} // has one when memory was seen to be full
+
+	arriving atomic.Int64 // bytes of copies that have not come yet
 
 	dividing sync.Mutex // before mu and those of shares; held for system calls that wait for nothing
 

@@ -282,6 +282,13 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 				s.disk.failed(err)
 			}
 		}()
+	} else {
+		in, err := s.files.ram.admit(size, r)
+		if err != nil {
+			return err
+		}
+		defer in.end()
+		r = in
 	}
 	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)
 	done, err := s.files.use(unfinished) // that it is not swept

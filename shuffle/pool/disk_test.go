@@ -33,6 +33,7 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	}
 	f := &files{number: 7, inspecting: make(chan struct{}, 1)}
 	f.init(memory)
+	f.ram = newBudget(Config{RAM: 1 << 30})
 	f.disk = &store{root, d, &f.mapFiles}
 	t.Cleanup(func() {
 		if err := errors.Join(f.close(), d.root.Close()); err != nil {
@@ -50,6 +51,38 @@ func mapOfBytes(t *testing.T, b string) (string, state.Commit, table) {
 	}
 	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(b)), Sum: all.sum()}
 	return mapPath(9, c), c, all
+}
+
+// Of two copies that come at once into memory the second is refused before anything of it is
+// read, if there is no room for it beside all of the first, and taken once that has failed.
+func TestCopiesThatComeAtOnce(t *testing.T) {
+	f := onDisk(t, 0, slog.New(slog.DiscardHandler))
+	b := strings.Repeat("0123456789abcdef", 4096)
+	f.ram = newBudget(Config{RAM: int64(len(b)) * 3 / 2})
+	name, _, all := mapOfBytes(t, b)
+	r, w := io.Pipe()
+	first := make(chan error, 1)
+	go func() { first <- f.take(false, name, all, r) }()
+	if _, err := io.WriteString(w, b[:100]); err != nil {
+		t.Fatal(err)
+	}
+	second := strings.NewReader(b)
+	if err := f.take(false, name, all, second); !errors.Is(err, meta.ErrNoSpace) || second.Len() < len(b) {
+		t.Errorf("the second copy: %v; %d bytes of it were not read", err, second.Len())
+	}
+	if err := f.hasRoom(false, int64(len(b))); !errors.Is(err, meta.ErrNoSpace) {
+		t.Errorf("while one comes there is room for another one: %v", err)
+	}
+	w.CloseWithError(io.ErrUnexpectedEOF)
+	if err := <-first; !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the first copy: %v", err)
+	}
+	if err := f.take(false, name, all, second); err != nil {
+		t.Errorf("the second copy, when the first has failed: %v", err)
+	}
+	if n := f.ram.arriving.Load(); n != 0 {
+		t.Errorf("%d bytes are to come still", n)
+	}
 }
 
 // Two copies of a map that come at once do not write into one file: the one that is whole

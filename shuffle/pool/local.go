@@ -176,6 +176,7 @@ func (l *local) has(number uint64) *files {
 // add has files known, and divide the budget with others.
 func (l *local) add(f *files) {
 	l.budget.add(f.share)
+	f.ram = l.budget
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.jobs[f.number] = f

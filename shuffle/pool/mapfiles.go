@@ -26,6 +26,8 @@ type mapFiles struct {
 	disk *store   // nil if there is none
 	open openMaps // to be read
 
+	ram *budget // of the memory that all jobs have
+
 	mu struct {
 		sync.Mutex
 		tables map[string]bool // those that are known to be what was agreed on
@@ -105,6 +107,22 @@ func (s store) hasTail(name string, size int64, c state.Commit) bool {
 	}
 	table := info.Size() + size - c.Size
 	return table > 0 && table%rowBytes == 0
+}
+
+// hasRoom says why so much of a map could not be kept now, if so. It counts nothing: what comes
+// does where it is written.
+func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
+	switch {
+	case lasting && f.disk == nil:
+		return errNone
+	case f.disk != nil && f.disk.disk.free() >= blocks(bytes):
+		return nil
+	case lasting:
+		return errFull
+	case f.ram.free() < bytes:
+		return errNoMemory
+	}
+	return nil
 }
 
 // take keeps a map of which r has the bytes: on the disk if there is one. What has to last

@@ -15,7 +15,7 @@ const leastFree = 16
 // it takes no copies for now. A disk that was left alone after an error has nothing free.
 func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 	bytes = p.config.RAM
-	free := max(0, bytes-p.budget.used())
+	free := p.budget.free()
 	if p.local.disk != nil {
 		bytes += p.local.disk.bytes
 		free += p.local.disk.free()

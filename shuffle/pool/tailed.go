@@ -86,7 +86,14 @@ func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 
 // take appends n bytes.
 func (t *tailedMap) take(n int64, r io.Reader) error {
-	if d := t.in.disk; d != nil && !d.take(blocks(t.has+n)-blocks(t.has)) {
+	if d := t.in.disk; d == nil {
+		in, err := t.in.files.ram.admit(n, r)
+		if err != nil {
+			return err
+		}
+		defer in.end()
+		r = in
+	} else if !d.take(blocks(t.has+n) - blocks(t.has)) {
 		return errFull
 	}
 	t.has += n
@@ -148,11 +155,7 @@ func (all *tailed) give(t *tailedMap) {
 	ended := all.mu.ended
 	if !ended {
 		t.taken = false
-		t.late = time.AfterFunc(tailedTime, func() {
-			if late := all.claim(t.name); late != nil {
-				all.giveUp(late)
-			}
-		})
+		t.late = time.AfterFunc(tailedTime, func() { all.forget(t.name) })
 	}
 	all.mu.Unlock()
 	if ended {
@@ -168,6 +171,13 @@ func (all *tailed) giveUp(t *tailedMap) {
 	_ = t.remove() // what is left of it is swept
 }
 
+// forget gives one up that is free, if there is one of that name.
+func (all *tailed) forget(name string) {
+	if t := all.claim(name); t != nil {
+		all.giveUp(t)
+	}
+}
+
 // below gives up what is free of names that begin so.
 func (all *tailed) below(prefix string) {
 	all.mu.Lock()
@@ -179,9 +189,7 @@ func (all *tailed) below(prefix string) {
 	}
 	all.mu.Unlock()
 	for _, name := range names {
-		if t := all.claim(name); t != nil {
-			all.giveUp(t)
-		}
+		all.forget(name)
 	}
 }
 
