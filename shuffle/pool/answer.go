@@ -13,7 +13,10 @@ import (
 )
 
 // A server answers what other nodes ask.
-type server struct{ *copies }
+type server struct {
+	*copies
+	repairs *repairTurns
+}
 
 func (s server) calls() (wire.Calls, wire.Pushes) {
 	return wire.Calls{callMeasure: s.sendMeasures, callPieces: s.sendPieces, callWeigh: s.sendWeights, callPortion: s.sendPortions}, wire.Pushes{pushCopy: s.takeCopy, pushTail: s.takeTail}
@@ -157,11 +160,20 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	}
 	defer f.enter()()
 	defer f.expect(mapPath(r.Stage, r.Commit))()
-	if err := f.keep(g.Spec.Durable, r, q.Bytes, in); err != nil || !r.Agreed {
+	if r.Agreed {
+		end, err := s.repairs.take(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
+		}
+		err = f.keep(g.Spec.Durable, r, q.Bytes, in)
+		end()
+		if err != nil {
+			return nil, err
+		}
+		_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
 		return nil, err
 	}
-	_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
-	return nil, err
+	return nil, f.keep(g.Spec.Durable, r, q.Bytes, in)
 }
 
 // firstGrant is what of a copy is let come before anything of it is read. A small one would wait

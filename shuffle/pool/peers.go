@@ -164,31 +164,35 @@ type copyRequest struct {
 type sent struct {
 	table  table
 	bytes  io.ReaderAt
-	agreed bool  // it is committed
-	ahead  *tail // what went before; nil: nothing
+	agreed bool   // it is committed
+	ahead  *tail  // what went before; nil: nothing
+	begins func() // is called when it begins to go; may be nil
 }
 
 // sendCopy gives a node a copy of an attempt: what it has not yet of it, if that is right.
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
 	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number()}
 	if r.Has > 0 {
-		err := p.send(ctx, node, r, s.table, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
+		err := p.send(ctx, node, r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
 			return err
 		}
 	}
 	r.Has, r.Nonce = 0, 0
-	return p.send(ctx, node, r, s.table, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
+	return p.send(ctx, node, r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
 }
 
-func (p peers) send(ctx context.Context, node string, r copyRequest, t table, rest io.Reader) error {
+func (p peers) send(ctx context.Context, node string, r copyRequest, s sent, rest io.Reader) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(t)) + r.Commit.Size - r.Has)}
+	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + r.Commit.Size - r.Has)}
 	_, err = p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
-		if err := emit(t); err != nil {
+		if s.begins != nil {
+			s.begins()
+		}
+		if err := emit(s.table); err != nil {
 			return err
 		}
 		return wire.From(rest)(ctx, emit)

@@ -234,7 +234,7 @@ func (p *Pool) Close() error {
 }
 
 // Calls answers other nodes.
-func (p *Pool) Calls() (wire.Calls, wire.Pushes) { return server{p.copies}.calls() }
+func (p *Pool) Calls() (wire.Calls, wire.Pushes) { return server{p.copies, newRepairTurns()}.calls() }
 
 // Jobs are the names of all jobs.
 func (p *Pool) Jobs(ctx context.Context) (names []string, err error) {

@@ -75,12 +75,11 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 		if failed[id] || slices.Contains(e.is.Nodes, id) {
 			continue
 		}
-		begun := time.Now()
-		err := r.copyAgain(ctx, f, id, e)
+		took, err := r.copyAgain(ctx, f, id, e)
 		switch {
 		case err == nil:
 			missing--
-			sleep(ctx, time.Since(begun)) // others have the link half of the time
+			sleep(ctx, took) // others have the link half of the time
 		case errors.Is(err, meta.ErrOvertaken), errors.Is(err, meta.ErrNotExist), errors.Is(err, meta.ErrStale):
 			return // it is another map, or none, by now
 		default:
@@ -92,17 +91,20 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 	}
 }
 
-// copyAgain sends a copy of a map that is committed.
-func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) error {
+// copyAgain sends a copy of a map that is committed, and says how long that took once the node
+// has let it come.
+func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) (took time.Duration, err error) {
 	name := mapPath(e.stage.Number, e.is)
 	m, err := f.open.get(name, e.is.Size, f.openMap)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.open.give(m)
 	t, err := f.check(m, name, e.is)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return r.peers.sendCopy(ctx, node, e.stage, e.is, sent{table: t, bytes: m, agreed: true})
+	begun := time.Now()
+	err = r.peers.sendCopy(ctx, node, e.stage, e.is, sent{table: t, bytes: m, agreed: true, begins: func() { begun = time.Now() }})
+	return time.Since(begun), err
 }

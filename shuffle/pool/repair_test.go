@@ -2,7 +2,10 @@ package pool_test
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +50,85 @@ func TestRepairLeavesHalfOfALink(t *testing.T) {
 			if gap := came[i+1].Sub(came[i]); gap < 2*each {
 				t.Errorf("copy %d came %v after the one before, of %v each", i+1, gap, each)
 			}
+		}
+	})
+}
+
+// A slowLink is one by which a node gets so many bytes in a second from each of the others. The
+// lock guards all but to whom it is.
+type slowLink struct {
+	to string
+
+	mu          sync.Mutex
+	rate        int // 0: it is not slow yet
+	first, last time.Time
+	busy        time.Duration // with data since then, of all that send
+}
+
+type slowConn struct {
+	net.Conn
+	link *slowLink
+}
+
+// Write takes its time for data, and none for what asks.
+func (c slowConn) Write(b []byte) (int, error) {
+	l := c.link
+	l.mu.Lock()
+	rate := l.rate
+	l.mu.Unlock()
+	if rate == 0 || len(b) < 4096 {
+		return c.Conn.Write(b)
+	}
+	begun, takes := time.Now(), time.Duration(len(b))*time.Second/time.Duration(rate)
+	time.Sleep(takes)
+	l.mu.Lock()
+	if l.first.IsZero() {
+		l.first = begun
+	}
+	l.last, l.busy = time.Now(), l.busy+takes
+	l.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// However many nodes make copies again on one node, it has its link half of the time for others.
+func TestRepairLeavesHalfOfAReceiversLink(t *testing.T) {
+	const senders, maps, size = 3, 4, 256 << 10
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, senders+1)
+		link := &slowLink{to: s.members[senders].id}
+		s.mu.Lock()
+		s.mu.slow = link
+		s.mu.Unlock()
+		for _, m := range s.members[:senders] {
+			m.offer(0, false) // it takes no copies
+		}
+		for i, m := range s.members[:senders] {
+			name := fmt.Sprint("s", i)
+			m.stage(name, fmt.Sprintf("maps=%d parts=1 copies=2", maps))
+			for n := range uint64(maps) {
+				m.commit(name, n, 0, strings.Repeat(fmt.Sprintf("%d%03d", i, n), size/4))
+				s.loseCopies(name, n, link.to)
+			}
+		}
+		link.mu.Lock()
+		link.rate = size
+		link.mu.Unlock()
+		for _, m := range s.members[:senders] {
+			defer m.follow()()
+		}
+		time.Sleep(3 * time.Minute)
+		for i := range senders {
+			for n := range uint64(maps) {
+				if on := s.copies(fmt.Sprint("s", i), n); len(on) != 2 {
+					t.Errorf("map %d of stage %d has copies on %v", n, i, on)
+				}
+			}
+		}
+		link.mu.Lock()
+		defer link.mu.Unlock()
+		each := link.busy / (senders * maps)
+		if took := link.last.Sub(link.first); each < time.Second || 2*link.busy > took+each+each/100 {
+			t.Errorf("for %d copies, %v each, the link was busy %v of %v", senders*maps, each, link.busy, took)
 		}
 	})
 }

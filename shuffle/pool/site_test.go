@@ -40,6 +40,7 @@ type site struct {
 		sync.Mutex
 		down   map[string]bool
 		silent map[string]bool // they take connections and say nothing
+		slow   *slowLink       // to a node; nil if none is
 		lost   map[string]bool // and the cluster knows
 		agreed []state.Command // in their order
 		hooks  hooks
@@ -198,7 +199,7 @@ func (m *member) follow() (stop func()) {
 func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
 	i := slices.IndexFunc(s.members, func(m *member) bool { return m.id == node })
 	s.mu.Lock()
-	down, silent, hook := s.mu.down[node], s.mu.silent[node], s.mu.hooks.connect
+	down, silent, slow, hook := s.mu.down[node], s.mu.silent[node], s.mu.slow, s.mu.hooks.connect
 	s.mu.Unlock()
 	if hook != nil {
 		hook()
@@ -210,7 +211,11 @@ func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
 		here, _ := net.Pipe()
 		return here, nil
 	}
-	return s.members[i].dial(ctx, node)
+	conn, err := s.members[i].dial(ctx, node)
+	if err == nil && slow != nil && node == slow.to {
+		conn = slowConn{conn, slow}
+	}
+	return conn, err
 }
 
 // fail says that nodes cannot be reached, although nobody knows that yet.
