@@ -183,7 +183,10 @@ func (r *Records) complete(said map[string]bool) error {
 	if r.Sep == 0 {
 		r.Sep = defaultSep
 	}
-	if (r.Combine != NotCombined || r.Ranges) && r.Order == AsWritten {
+	if by := r.sortedBy(); by != "" && r.Order == AsWritten {
+		if said["sort"] {
+			return fmt.Errorf("%s sort=none in spec %w: records are sorted for that; write sort=key, or leave it out", by, ErrInvalid)
+		}
 		r.Order = ByKey
 	}
 	if r.Combine == NotCombined || r.Combine == First {
@@ -196,6 +199,17 @@ func (r *Records) complete(said map[string]bool) error {
 		return fmt.Errorf("combine=%s sep=%c in spec %w: it makes lines of a key, a separator and a number, in which that may stand itself", combinings[r.Combine], r.Sep, ErrInvalid)
 	}
 	return nil
+}
+
+// sortedBy is what a spec says for which records have to be sorted, if it does.
+func (r *Records) sortedBy() string {
+	switch {
+	case r.Combine != NotCombined:
+		return "combine=" + combinings[r.Combine]
+	case r.Ranges:
+		return "by=range"
+	}
+	return ""
 }
 
 // String is the text that is equal for equal records, with a space before each value.

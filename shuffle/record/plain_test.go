@@ -55,7 +55,11 @@ func randomSpec(r *rand.Rand) string {
 	if sort == "key:number" {
 		key = "1"
 	}
-	return "record=" + kind + " key=" + key + " sort=" + sort + " combine=" + pick("none", "first")
+	combine := pick("none", "first")
+	if combine == "first" && sort == "none" {
+		sort = "key"
+	}
+	return "record=" + kind + " key=" + key + " sort=" + sort + " combine=" + combine
 }
 
 // randomMap is a map, and its records without what ends them. Some are in order.

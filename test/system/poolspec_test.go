@@ -12,15 +12,18 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	for spec, why := range map[string]string{
-		"compress=zstd":           "maps are kept and sent as they were written",
-		"place=anywhere":          "write place=writer or place=ring",
-		"maps=0":                  "write a number from 1 to 262144",
-		"maps":                    "write KEY=VALUE",
-		"maps=1 maps=2":           "two values of maps",
-		"sort=key":                "sort= in spec is of no use without record=",
-		"by=range":                "by= in spec is of no use without record=",
-		"record=line combine=sum": "it needs record=line key=1",
-		"colour=red":              "there are maps, parts, copies, ack, place, strict and ttl",
+		"compress=zstd":                  "maps are kept and sent as they were written",
+		"place=anywhere":                 "write place=writer or place=ring",
+		"maps=0":                         "write a number from 1 to 262144",
+		"maps":                           "write KEY=VALUE",
+		"maps=1 maps=2":                  "two values of maps",
+		"sort=key":                       "sort= in spec is of no use without record=",
+		"by=range":                       "by= in spec is of no use without record=",
+		"record=line combine=sum":        "it needs record=line key=1",
+		"record=line sort=none by=range": "by=range sort=none in spec",
+		"record=line key=1 combine=sum sort=none": "combine=sum sort=none in spec",
+		"record=line sort=none combine=first":     "write sort=key, or leave it out",
+		"colour=red":                              "there are maps, parts, copies, ack, place, strict and ttl",
 	} {
 		r := command(t, "sh", "-c", `env printf "$2" > "$1/spec"`, "sh", stage, spec)
 		state := sh(t, `cat "$1/state"`, stage)
