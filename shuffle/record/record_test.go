@@ -331,17 +331,32 @@ func TestGolden(t *testing.T) {
 		maps = append(maps, b.String())
 	}
 	for text, want := range map[string]string{
-		"record=line key=1":                 "9a504a8b1ddfc1fc",
-		"record=line key=1 sort=key":        "feb8e74ac289d241",
-		"record=line key=2 sort=key:number": "e07663cc4d9c46cf",
-		"record=line key=1 combine=sum":     "76870e0fb5a2d3c3",
-		"record=fixed:10 sort=key":          "7e1682b839a328fd",
+		"record=line key=1":                          "9a504a8b1ddfc1fc",
+		"record=line key=1 sort=key":                 "feb8e74ac289d241",
+		"record=line key=2 sort=key:number":          "e07663cc4d9c46cf",
+		"record=line key=1 combine=sum":              "76870e0fb5a2d3c3",
+		"record=line key=1 combine=count":            "b08e208a00106ba6",
+		"record=line key=1-2 combine=first":          "faf03d04e037cd65",
+		"record=fixed:10 sort=key":                   "7e1682b839a328fd",
+		"record=line key=1 by=range":                 "f999c92431a66eb5",
+		"record=line key=2 by=range sort=key:number": "ac47be5137e2dc7e",
+		"record=line key=1 by=range combine=max":     "a5d7ee511e60f86b",
+		"record=fixed:10 by=range":                   "53ed8d1e3c87827",
 	} {
-		of := maps
-		if strings.Contains(text, "fixed") {
+		of, s := maps, specOf(t, text)
+		if s.Kind == meta.Fixed {
 			of = []string{maps[0][:2000], maps[1][:2010]}
 		}
-		got := fmt.Sprintf("%x", xxhash.Sum64String(strings.Join(partsOf(t, specOf(t, text), 4, of...), "|")))
+		var parts []string
+		if s.Ranges {
+			for _, n := range []int{4, 40} { // of which the slices of a map are the fewest, and more
+				slices := meta.Stage{Parts: uint64(n)}.Slices()
+				parts = append(parts, rangesOf(t, s, n, int(slices), of...)...)
+			}
+		} else {
+			parts = partsOf(t, s, 4, of...)
+		}
+		got := fmt.Sprintf("%x", xxhash.Sum64String(strings.Join(parts, "|")))
 		if got != want {
 			t.Errorf("%s: parts hash to %s, not %s: an older node makes other bytes", text, got, want)
 		}
