@@ -16,6 +16,10 @@ import (
 // lock a use of the source begins, or closed is set: so Detach, which then waits for all
 // uses, misses none.
 type Dataset struct {
+	// Noticed is told the error of a read that finds the source changed. It is set before
+	// the first read, or nil.
+	Noticed func(error)
+
 	src Source
 	x   *index.Index
 
@@ -116,10 +120,13 @@ func (d *Dataset) Read(ctx context.Context, extents []index.Extent, dst []byte) 
 		return fmt.Errorf("read dataset: %w", err)
 	}
 	err = guard(dst, func() error { return d.src.Read(ctx, extents, dst) })
-	if err != nil {
-		return fmt.Errorf("read dataset: %w", err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if d.Noticed != nil && errors.Is(err, meta.ErrStale) {
+		d.Noticed(err)
+	}
+	return fmt.Errorf("read dataset: %w", err)
 }
 
 // admit reports whether the extents are inside their files and come to

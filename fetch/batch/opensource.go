@@ -31,7 +31,7 @@ type OpenSource struct {
 	removed   atomic.Bool                   // data refuses reads, if it is there, and will not be attached
 	closed    atomic.Bool                   // set under attaching
 	missed    atomic.Pointer[miss]          // the last attempt to attach what another node has
-	stale     atomic.Pointer[error]         // what Data found last: the source has changed; nil: it has not
+	stale     atomic.Pointer[error]         // what Data or a read found last: the source has changed; nil: it has not
 	attaching sync.Mutex
 }
 
@@ -77,6 +77,7 @@ func (s *OpenSource) open(ctx context.Context, uri string, env *fetch.Env) (*fet
 		src.Close()
 		return nil, err
 	}
+	d.Noticed = s.noteStale
 	s.data.Store(d)
 	if s.removed.Load() { // meanwhile
 		d.Refuse(ErrRemoved)
@@ -104,16 +105,19 @@ func (s *OpenSource) attached() *fetch.Dataset {
 	return s.data.Load()
 }
 
-// note notes what came of a look at the source. One that was broken off, or that got
-// no answer, says nothing of it.
-func (s *OpenSource) note(err error) {
+// note notes what came of a look at the source, before which known was noted. One that was
+// broken off, or that got no answer, says nothing of it; one that found nothing says
+// nothing of what a read found meanwhile.
+func (s *OpenSource) note(known *error, err error) {
 	switch {
-	case err == nil:
-		s.stale.Store(nil)
+	case err == nil && known != nil:
+		s.stale.CompareAndSwap(known, nil)
 	case errors.Is(err, meta.ErrStale):
-		s.stale.Store(&err)
+		s.noteStale(err)
 	}
 }
+
+func (s *OpenSource) noteStale(err error) { s.stale.Store(&err) }
 
 // Remove makes every further open of a batch fail, since the dataset was removed or
 // refreshed. It waits for nothing.

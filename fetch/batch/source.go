@@ -77,6 +77,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
 	}
+	known := s.Opened.stale.Load()
 	d, err := s.Opened.attach(ctx, s.URI, s.env, s.holder)
 	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
 		if err := s.asked.said(node); err != nil {
@@ -87,7 +88,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if err == nil {
 		err = d.Check(ctx)
 	}
-	s.Opened.note(err)
+	s.Opened.note(known, err)
 	if err == nil {
 		s.asked.forget()
 	}
@@ -110,8 +111,8 @@ func (s *Source) orAsked(ctx context.Context, owner string, found error, account
 	return s.asked.stale(ctx, owner, account)
 }
 
-// Stale is the error that Check ended with last, if it was that the source has changed. It
-// asks nobody.
+// Stale is the error that Check or a read ended with last, if it was that the source has
+// changed. It asks nobody.
 func (s *Source) Stale() error {
 	if owner := s.holder(); owner != "" {
 		return s.asked.said(owner)

@@ -88,6 +88,46 @@ func TestChangeInTheMiddle(t *testing.T) {
 	}
 }
 
+// A tree is stale as soon as a read has met a file of it that is another or gone, which is
+// said by its name: no round of looks has to come to it.
+func TestAReadNoticesAChange(t *testing.T) {
+	c := cluster.Shared(t)
+	k := dial(t, c.Host("data1"))
+	for name, change := range map[string]func(path string) error{
+		"renamed": func(path string) error { return k.Rename(path, path+".away") },
+		"deleted": k.Remove,
+		"another": func(path string) error {
+			err := k.Remove(path)
+			c.Host("data2").Put(t, path, []byte("another"), 1, block)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := c.Dir(t)
+			const dirs = 12 // a round looks into one
+			for i := range dirs - 1 {
+				at := fmt.Sprintf("%s/%02d", dir, i)
+				if err := errors.Join(k.MkdirAll(at, 0o755), k.CreateEmptyFile(at+"/f")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := fmt.Sprintf("%s/%02d/f", dir, dirs-1)
+			c.Host("data2").Put(t, last, []byte("content"), 1, block)
+			d := dataset(t, c, dir+"?as=files", nil)
+			if err := change(last); err != nil {
+				t.Fatal(err)
+			}
+			err := d.Read(t.Context(), d.Extents(dirs-1, 1), make([]byte, len("content")))
+			if !errors.Is(err, meta.ErrStale) || errors.Is(err, meta.ErrGone) || !strings.Contains(err.Error(), last) {
+				t.Errorf("a read ends with %v", err)
+			}
+			if err := d.Check(t.Context()); !errors.Is(err, meta.ErrStale) {
+				t.Errorf("then a check finds %v", err)
+			}
+		})
+	}
+}
+
 // What is not served is refused when it is registered, and how to go on is said.
 func TestRefused(t *testing.T) {
 	c := cluster.Exclusive(t)

@@ -14,6 +14,7 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
+	"rankfs/meta"
 	"rankfs/meta/stall"
 )
 
@@ -98,6 +99,9 @@ func (r *reader) locate() error {
 		return nil
 	}
 	blocks, err := r.source.cluster.locate(r.ctx, r.path, r.at, r.to-r.at)
+	if errors.Is(err, meta.ErrNotExist) && r.path != r.source.path { // of many
+		return stale(r.path, "it is gone")
+	}
 	if err != nil {
 		return r.source.gone(err)
 	}
@@ -123,9 +127,15 @@ func (r *reader) Close() error {
 // a small file is mostly waiting.
 const streams = 4
 
-// Read implements fetch.Source. After the copy it asks the namenode whether the
-// files are still the indexed ones.
+// Read implements fetch.Source. What it finds changed, Check knows from then on.
 func (s *Source) Read(ctx context.Context, extents []index.Extent, dst []byte) error {
+	err := s.read(ctx, extents, dst)
+	s.watch.note(err)
+	return err
+}
+
+// read asks the namenode after the copy whether the files are still the indexed ones.
+func (s *Source) read(ctx context.Context, extents []index.Extent, dst []byte) error {
 	reads := fileReads(extents, dst)
 	if s.form.whole {
 		reads = joined(reads)

@@ -57,6 +57,15 @@ func (w *watch) state() error {
 	return w.mu.stale
 }
 
+// note makes the source stale that a round or a read found so.
+func (w *watch) note(err error) {
+	if errors.Is(err, meta.ErrStale) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.mu.stale = err
+	}
+}
+
 func (w *watch) run(ctx context.Context) {
 	defer close(w.done)
 	tick := time.NewTicker(round)
@@ -68,11 +77,7 @@ func (w *watch) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		next, err := w.cluster.compare(ctx, w.index, at%w.index.Files(), w.index.Files())
-		if errors.Is(err, meta.ErrStale) {
-			w.mu.Lock()
-			w.mu.stale = err
-			w.mu.Unlock()
-		}
+		w.note(err)
 		if err == nil {
 			at = next
 		}

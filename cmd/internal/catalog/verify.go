@@ -54,6 +54,8 @@ type verifier struct {
 	data    *fetch.Dataset
 	room    []byte
 	extents []index.Extent // to be read
+	first   uint64         // the record of the first of them
+	last    uint64         // and of the last
 	filled  int            // how much of room they take
 	hash    *xxhash.Digest
 	report  Reporter
@@ -64,7 +66,11 @@ type verifier struct {
 // add reads an extent, or a part of it and later the rest: a record may be longer than
 // the room.
 func (v *verifier) add(ctx context.Context, e index.Extent) error {
+	v.last = v.read.Records
 	for {
+		if len(v.extents) == 0 {
+			v.first = v.last
+		}
 		part := e
 		part.Len = min(e.Len, int64(len(v.room)-v.filled))
 		v.extents, v.filled = append(v.extents, part), v.filled+int(part.Len)
@@ -80,12 +86,23 @@ func (v *verifier) add(ctx context.Context, e index.Extent) error {
 
 // flush reads and hashes the extents that were added.
 func (v *verifier) flush(ctx context.Context) error {
+	if len(v.extents) == 0 {
+		return nil
+	}
 	if err := v.data.Read(ctx, index.Merge(v.extents), v.room[:v.filled]); err != nil {
-		return fmt.Errorf("near record %d: %w", v.read.Records, err)
+		return fmt.Errorf("%s: %w", v.which(), err)
 	}
 	v.hash.Write(v.room[:v.filled])
 	v.read.Bytes += int64(v.filled)
 	v.extents, v.filled = v.extents[:0], 0
 	v.report(control.Progress{Doing: "verifying", Bytes: v.read.Bytes, Total: v.total, Records: v.read.Records})
 	return ctx.Err()
+}
+
+// which says of which records the extents are.
+func (v *verifier) which() string {
+	if v.first == v.last {
+		return fmt.Sprintf("in record %d", v.first)
+	}
+	return fmt.Sprintf("in records %d to %d", v.first, v.last)
 }
