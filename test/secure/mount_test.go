@@ -2,6 +2,8 @@ package secure_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -71,6 +73,36 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 	}
 }
 
+// actsFor mounts with the tickets of a cache, for whom their user may act and for whom not:
+// ranks read what is that one's alone, or it is said who has to allow it.
+func (h hdfsWith) actsFor(t *testing.T, conf string) {
+	h.File("hers/f", "carol's\n")
+	h.Put(block, h.Path("hers"), "/hers")
+	c := h.HDFS()
+	if err := errors.Join(c.Chown("/hers", "carol", "carol"), c.Chmod("/hers", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	h.Run("kinit", "-c", h.Path("tickets"), "-kt", h.Path("alice.keytab"), "alice")
+	as := func(user string) (p *daemon.Place, out string, err error) {
+		p = daemon.New(t, daemon.Program(t), nil, "--ram", "64MiB", "--hdfs-cache", "FILE:"+h.Path("tickets"), "--hdfs-act-for", user,
+			"--krb5-conf", h.Path("krb5.conf"), "--hadoop-conf", conf)
+		p.Start()
+		out, err = p.Rankfs("dataset", "create", "d", "--source", "hdfs://"+h.Address()+"/hers", "--as", "files", "--ranks", "1", "--batch", "1")
+		return p, out, err
+	}
+	p, _, err := as("carol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := cat(p, "d"); err != nil || got != "carol's\n" {
+		t.Errorf("for carol: %q, %v", got, err)
+	}
+	_, out, err := as("dave")
+	if said := out + fmt.Sprint(err); err == nil || !strings.Contains(said, "not allowed to impersonate dave; act for another user") || !strings.Contains(said, "hadoop.proxyuser.") {
+		t.Errorf("for dave: %s", said)
+	}
+}
+
 // Ranks read through a mount what a keytab lets it read, for longer than a ticket
 // lives.
 func TestMount(t *testing.T) {
@@ -80,6 +112,7 @@ func TestMount(t *testing.T) {
 	stopName, _ := r.NameNode(), r.DataNode()
 	h := fill(r)
 	t.Run("readme", func(t *testing.T) { h.readme(t, h.Conf("client", settings)) })
+	t.Run("acting for another", func(t *testing.T) { h.actsFor(t, h.Conf("client", settings)) })
 	h.mounts(t, h.Conf("client", settings), func() {
 		stopName()
 		stopName = r.NameNode()

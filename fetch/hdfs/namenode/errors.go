@@ -149,6 +149,10 @@ func denied(remote *remoteError, user, path string) error {
 	if strings.Contains(remote.text, "SIMPLE authentication is not enabled") {
 		return fmt.Errorf("%w: the namenode wants Kerberos; give a keytab or a credential cache", syscall.EACCES)
 	}
+	if strings.Contains(remote.text, "not allowed to impersonate") || strings.Contains(remote.text, "Unauthorized connection for super-user") {
+		return meta.Worded(syscall.EACCES, "permission denied for user %q: %s; act for another user, or none, or have the core-site.xml of the namenodes allow it, by hadoop.proxyuser.NAME.users and hadoop.proxyuser.NAME.hosts, where NAME is the short name of who logs in",
+			user, remote.text)
+	}
 	if remote.brief() == "AuthorizationException" || path == "" {
 		return meta.Worded(syscall.EACCES, "permission denied for user %q: %s", user, remote.text)
 	}
