@@ -44,8 +44,14 @@ func TryLeases() error {
 
 // errLease is why a lease on a file of another user was refused, with what to do.
 func errLease(err error) error {
-	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+	need := ""
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		need = "the daemon needs CAP_LEASE on files of other users: have it run with that, in a container by 'docker run --cap-add LEASE'"
+	case errors.Is(err, unix.EINVAL): // files of jobs are in memory, where leases can be had
+		need = "this kernel gives none while its sysctl fs.leases-enable is 0: change that with 'sysctl fs.leases-enable=1'"
+	default:
 		return fmt.Errorf("lease on a file of the shuffle pool: %w", err)
 	}
-	return meta.Worded(meta.ErrDenied, "lease on a file of the shuffle pool, by which a commit knows that nobody writes it: %w: the daemon needs CAP_LEASE on files of other users: have it run with that, in a container by 'docker run --cap-add LEASE', or mount without --pool-ram", err)
+	return meta.Worded(meta.ErrDenied, "lease on a file of the shuffle pool, by which a commit knows that nobody writes it: %w: %s, or mount without --pool-ram", err, need)
 }
