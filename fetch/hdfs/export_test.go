@@ -1,8 +1,11 @@
 package hdfs
 
 import (
+	"bytes"
 	"context"
+	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"rankfs/fetch/hdfs/namenode"
@@ -21,6 +24,57 @@ func (c *Clusters) CountLocates(authority string) (*atomic.Int64, error) {
 		return ask(ctx, path, off, size)
 	}
 	return n, nil
+}
+
+// Calls are those that were put to a namenode without Kerberos, whose packets can be read.
+type Calls struct {
+	mu   sync.Mutex
+	sent []byte
+}
+
+// CountCalls counts the calls to a cluster's namenodes from now on.
+func (c *Clusters) CountCalls(authority string) (*Calls, error) {
+	k, err := c.cluster(authority)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := namenode.FromConf(c.config.Conf, authority)
+	if err == nil {
+		err = c.identify(&conf)
+	}
+	if err != nil {
+		return nil, err
+	}
+	calls := &Calls{}
+	conf.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return callsConn{nc, calls}, err
+	}
+	was := k.names
+	if k.names, err = namenode.New(conf); err != nil {
+		return nil, err
+	}
+	k.locate = k.names.Locate
+	return calls, was.Close()
+}
+
+// Of counts the calls of a method.
+func (c *Calls) Of(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Count(c.sent, []byte("\x0a"+string(rune(len(method)))+method)) // the first field of a call's header
+}
+
+type callsConn struct {
+	net.Conn
+	calls *Calls
+}
+
+func (c callsConn) Write(b []byte) (int, error) {
+	c.calls.mu.Lock()
+	c.calls.sent = append(c.calls.sent, b...)
+	c.calls.mu.Unlock()
+	return c.Conn.Write(b)
 }
 
 // Places are where blocks are, as the namenode has said.

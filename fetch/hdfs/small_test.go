@@ -21,6 +21,53 @@ import (
 	"rankfs/test/sourcetest"
 )
 
+// To register many small files of a directory takes a listing of it before and one after, of
+// a call for each thousand files, and no call for each file. To attach them takes another.
+func TestCallsOfManyFiles(t *testing.T) {
+	c := cluster.Shared(t)
+	dir := c.Dir(t)
+	const files, writers, pages = 2100, 7, 3
+	var work sync.WaitGroup
+	errs := make([]error, writers)
+	for w := range writers {
+		k := dial(t, c.Host("data1"))
+		work.Go(func() {
+			for i := w; i < files && errs[w] == nil; i += writers {
+				errs[w] = k.CreateEmptyFile(fmt.Sprintf("%s/%06d", dir, i))
+			}
+		})
+	}
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	k := clusters(t, c, nil)
+	calls, err := k.CountCalls(c.Nameservice())
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := fetch.Open("hdfs://"+c.Nameservice()+dir, &fetch.Env{HDFS: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if err := fetch.Build(t.Context(), src, t.TempDir()+"/index", nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := calls.Of("getListing"); n != 2*pages {
+		t.Errorf("%d calls list %d files twice, want %d", n, files, 2*pages)
+	}
+	if _, err := src.Fingerprint(t.Context()); err != nil { // as to attach them
+		t.Fatal(err)
+	}
+	if n := calls.Of("getListing"); n != 3*pages {
+		t.Errorf("%d calls list %d files three times, want %d", n, files, 3*pages)
+	}
+	if located, stats := calls.Of("getBlockLocations"), calls.Of("getFileInfo"); located > 0 || stats != 3 {
+		t.Errorf("besides, blocks are asked for %d times, and states %d times", located, stats)
+	}
+}
+
 // Many small files, read one by one in any order, leave no port, connection,
 // descriptor or goroutine behind.
 func TestSmallFiles(t *testing.T) {

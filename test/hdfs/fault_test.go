@@ -2,6 +2,7 @@ package hdfs_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -42,6 +43,71 @@ func TestOverwritten(t *testing.T) {
 	d.Do("dataset", "refresh", "train")
 	if got, err := d.read("train"); err != nil || got != lines(2001) {
 		t.Errorf("other bytes after a refresh, or %v", err)
+	}
+}
+
+// What is renamed or cut short below a mount is stale in all views, and in what is said of
+// its dataset, and until then no view has another byte than was indexed. When it is back, or
+// as it is now, a refresh serves it.
+func TestRenamedAndTruncated(t *testing.T) {
+	c := cluster.Mounts(t)
+	dir, text := c.Dir(t), lines(2000)
+	client, err := c.Host("data2").HDFS("root")
+	check(t, err)
+	defer client.Close()
+	away := func(path string) error {
+		return client.Rename(dir+"/"+path, dir+"/away-"+strings.ReplaceAll(path, "/", "-"))
+	}
+	back := func(path string) error { return client.Rename(dir+"/away-"+path, dir+"/"+path) }
+	stay := func(string) error { return nil }
+	rows := map[string]struct {
+		as     string
+		files  map[string]string // by path
+		change func(path string) error
+		what   string // is changed
+		mend   func(path string) error
+		next   string // what a refresh serves
+	}{
+		"file":       {"lines", map[string]string{"file": text}, away, "file", back, text},
+		"cut":        {"lines", map[string]string{"cut": text}, func(path string) error { _, err := client.Truncate(dir+"/"+path, 2*block); return err }, "cut", stay, text[:2*block]},
+		"tree":       {"files", map[string]string{"tree/0": text, "tree/sub/1": "one"}, away, "tree", back, text + "one"},
+		"file-below": {"files", map[string]string{"file-below/0": text, "file-below/sub/1": "one"}, away, "file-below/sub/1", stay, text},
+	}
+	d := newPlace(t, c, "data1").start()
+	for name, row := range rows {
+		for path, content := range row.files {
+			c.Host("data2").Put(t, dir+"/"+path, []byte(content), 2, block)
+		}
+		d.create(name, dir+"/"+name, "--as", row.as, "--batch", "1000")
+		if got, err := d.batch(name, 0); err != nil || !strings.HasPrefix(text+"one", got) {
+			t.Fatalf("%s: other bytes, or %v", name, err)
+		}
+	}
+	for name, row := range rows {
+		check(t, row.change(row.what))
+		for _, view := range []string{name + "@batch=100", name, name + "@batch=64MiB"} { // the first and the last are new
+			eventually.Within(t, toolTime, view+" is stale", func() bool {
+				got, err := d.batch(view, 0)
+				if err == nil && !strings.HasPrefix(text+"one", got) {
+					t.Fatalf("%s has bytes that never were", view)
+				}
+				return err != nil && strings.Contains(err.Error(), "Stale file handle")
+			})
+		}
+	}
+	listed, warned := d.Do("dataset", "ls"), fmt.Sprintln(d.status().Warnings)
+	if n := strings.Count(listed, "stale"); n != len(rows) {
+		t.Errorf("%d of %d are listed as stale:\n%s", n, len(rows), listed)
+	}
+	for name, row := range rows {
+		if shown := d.Do("dataset", "show", name); !strings.Contains(shown, "stale") || !strings.Contains(warned, "dataset "+name+" cannot be read") {
+			t.Errorf("%s is shown as\n%s\nand of all it is warned\n%s", name, shown, warned)
+		}
+		check(t, row.mend(row.what))
+		d.Do("dataset", "refresh", name)
+		if got, err := d.read(name); err != nil || got != row.next {
+			t.Errorf("%s: after a refresh %d bytes, want %d, or others: %v", name, len(got), len(row.next), err)
+		}
 	}
 }
 
