@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"rankfs/test/eventually"
@@ -53,8 +55,11 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// What the unit allows is enough for a daemon that reads what is another user's and has a
-// pool for users, and for the command that ends it.
+// What the unit allows is enough for a daemon that reads what is another user's, whose
+// batches ranks of users map, and that has a pool in which they change modes and times, and
+// for the command that ends it, or says who is in its way. Without any one capability
+// something of that fails, but for CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: it takes one of
+// them to read the source.
 func TestUnitsBounds(t *testing.T) {
 	text, err := os.ReadFile("../../docs/rankfs@.service")
 	must(t, err)
@@ -82,10 +87,26 @@ func TestUnitsBounds(t *testing.T) {
 	if r := one.does("cat", n.batch("d", 0, 1)); r.code != 0 || r.out != string(s.all(5, 10)) {
 		t.Errorf("a batch: %v", r)
 	}
+	ranks := one.does("sh", "-ec", `python3 - "$1" <<-'END'
+	import glob, mmap, os, sys
+	for rank in "01":
+	    if os.fork() == 0:
+	        for name in sorted(glob.glob(f"{sys.argv[1]}/rank-{rank}/batch-*[0-9]")):
+	            with open(name, "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
+	                sys.stdout.buffer.write(m)
+	        sys.stdout.flush()
+	        os._exit(0)
+	    os.wait()
+	END`, "sh", n.path("d@ranks=2,batch=20"))
+	if ranks.code != 0 || ranks.out != string(s.all(0, 40)) {
+		t.Errorf("two ranks that map batches: %v", ranks)
+	}
 	stage := n.mount + "/shuffle/job/stage"
 	r := one.does("sh", "-ec", lay+`
 		mkdir -p "$1"; echo maps=1 parts=2 > "$1/spec"
 		lay "$1" .map-000000.0 one two
+		chmod 640 "$1/.map-000000.0"
+		touch -d @1 "$1/.map-000000.0"
 		mv "$1/.map-000000.0" "$1/map-000000"
 		cat "$1/part-000001"
 		rm -r "$2"`, "sh", stage, n.mount+"/shuffle/job")
@@ -93,10 +114,34 @@ func TestUnitsBounds(t *testing.T) {
 		t.Errorf("the pool: %v", r)
 	}
 	eventually.Within(t, waitTime, "no file system of the job is left", func() bool { return len(mountsBelow(n.state)) == 0 })
-	if r := command(t, slices.Concat(within, []string{commands, "--run", n.run, "umount", n.mount})...); r.code != 0 {
+	umount := slices.Concat(within, []string{commands, "--run", n.run, "umount", n.mount})
+	pid, end := one.holds(n.batch("d", 0, 1))
+	if r := command(t, umount...); r.code != 4 || !strings.Contains(r.err, fmt.Sprintf("pid %d", pid)) {
+		t.Errorf("umount while process %d has a batch open: %v", pid, r)
+	}
+	end()
+	if r := command(t, umount...); r.code != 0 {
 		t.Errorf("umount: %v", r)
 	}
 	n.clean(n.AwaitEnd())
+}
+
+// holds has a process of the person's have a file open until end is called.
+func (p person) holds(file string) (pid int, end func()) {
+	p.t.Helper()
+	cmd := exec.Command("sh", "-ec", `exec 3<"$1"; echo; exec sleep 600`, "sh", file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &p.who}
+	out, err := cmd.StdoutPipe()
+	must(p.t, err)
+	must(p.t, cmd.Start())
+	end = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	p.t.Cleanup(end)
+	_, err = out.Read(make([]byte, 1))
+	must(p.t, err)
+	return cmd.Process.Pid, end
 }
 
 // A daemon that may not have a lease on files of users, as in most containers, could commit
