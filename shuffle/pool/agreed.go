@@ -99,8 +99,8 @@ func up(nodes []placement.Node) map[string]bool {
 	return all
 }
 
-// stay are the nodes that are up, and are not drained.
-func stay(nodes []placement.Node) map[string]bool {
+// activeNodes are those that are up, and are not drained.
+func activeNodes(nodes []placement.Node) map[string]bool {
 	return up(slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.Leaves }))
 }
 

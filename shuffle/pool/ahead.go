@@ -6,7 +6,7 @@ import "sync"
 // one's length may lie between where two readers of parts are.
 const (
 	mostAhead = 256 << 10
-	nearPiece = 8
+	gapPieces = 8
 )
 
 // An ahead is what a disk was asked for of a map of which pieces are read in about their
@@ -24,9 +24,9 @@ type ahead struct {
 func (a *ahead) next(begin, end, size int64) (from, to int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	near := nearPiece * (end - begin)
+	gap := gapPieces * (end - begin)
 	switch {
-	case begin < a.begin-near || begin > a.end+near || a.end == 0: // elsewhere
+	case begin < a.begin-gap || begin > a.end+gap || a.end == 0: // elsewhere
 		a.begin, a.end, a.further = begin, end, 0
 		return begin, end
 	case begin < a.begin: // of a part before, whose reader is slower

@@ -29,7 +29,7 @@ func TestAhead(t *testing.T) {
 				}
 			}
 		}
-		if asked < parts*piece || asked > parts*piece+int64(readers)*nearPiece*piece || requests > parts/8 {
+		if asked < parts*piece || asked > parts*piece+int64(readers)*gapPieces*piece || requests > parts/8 {
 			t.Errorf("%d readers: %d of %d bytes by %d requests", readers, asked, parts*piece, requests)
 		}
 	}

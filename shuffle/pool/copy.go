@@ -26,26 +26,31 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 	if is.Spec.Ring {
 		return g.copyToOthers(ctx, is, c, s)
 	}
-	own := func(c state.Commit) error { return s.name(c, is.Spec.Durable) }
+	commit := *c
+	c.Nodes = append(c.Nodes, c.Writer)
 	if is.Spec.Copies == 1 {
-		err := own(*c)
-		c.Nodes = append(c.Nodes, c.Writer)
-		return err
+		return g.copyTo(ctx, c.Writer, is, commit, s)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var first sync.WaitGroup
 	var failed error
-	commit := *c
 	first.Go(func() {
-		if failed = own(commit); failed != nil {
+		if failed = g.copyTo(ctx, commit.Writer, is, commit, s); failed != nil {
 			stop()
 		}
 	})
-	c.Nodes = append(c.Nodes, c.Writer)
 	err := g.copyToOthers(ctx, is, c, s)
 	first.Wait()
 	return cmp.Or(failed, err)
+}
+
+// copyTo makes one copy: on this node the file is given the name of the map.
+func (g stage) copyTo(ctx context.Context, node string, is state.PoolStage, c state.Commit, s *sealing) error {
+	if node == c.Writer {
+		return s.name(c, is.Spec.Durable)
+	}
+	return g.job.pool.peers.sendCopy(ctx, node, is, c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
 }
 
 // copyToOthers makes the copies that the commit does not have yet. A node that takes none is
@@ -53,12 +58,6 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 // wanted a strict stage goes no further.
 func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
 	p := g.job.pool
-	give := func(id string) error {
-		if id == c.Writer {
-			return s.name(*c, is.Spec.Durable)
-		}
-		return p.peers.sendCopy(ctx, id, is, *c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
-	}
 	nodes := p.config.Nodes()
 	choose := g.chooser(is, c, s, nodes)
 	var failed []error
@@ -75,7 +74,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 		errs := make([]error, len(ask))
 		var work sync.WaitGroup
 		for i, id := range ask {
-			work.Go(func() { errs[i] = give(id) })
+			work.Go(func() { errs[i] = g.copyTo(ctx, id, is, *c, s) })
 		}
 		work.Wait()
 		if err := ctx.Err(); err != nil {
@@ -91,7 +90,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 		}
 	}
 	if len(c.Nodes) == 0 { // no node of the ring takes one
-		if err := give(c.Writer); err != nil {
+		if err := g.copyTo(ctx, c.Writer, is, *c, s); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 		c.Nodes = append(c.Nodes, c.Writer)

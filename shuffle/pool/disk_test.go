@@ -145,7 +145,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 
 // A disk that has no room, or that has failed, takes nothing: memory does, but for what has
 // to last. What fails leaves nothing.
-func TestFullOrIllDisk(t *testing.T) {
+func TestFullOrFailedDisk(t *testing.T) {
 	var log bytes.Buffer
 	f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
 	b := strings.Repeat("x", 3*block)

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,15 @@ type column struct {
 	}
 }
 
+// A standing is that of a node that may be asked, in the order in which nodes are.
+type standing int
+
+const (
+	isUp standing = iota
+	isDown
+	isSlow // it said nothing lately
+)
+
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
 // this one, else one that is up, else one that was slow. A map that nobody is left to have is
 // an error.
@@ -39,14 +49,14 @@ func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 	failed.mu.Lock()
 	defer failed.mu.Unlock()
 	up := up(p.pool.config.Nodes())
-	way := func(id string) int {
+	standing := func(id string) standing {
 		switch {
 		case failed.slow.are(id):
-			return 3
+			return isSlow
 		case !up[id]:
-			return 2
+			return isDown
 		}
-		return 1
+		return isUp
 	}
 	self := p.pool.config.Cluster.Self()
 	here, from := demand{node: self}, make(map[string]*demand)
@@ -63,14 +73,14 @@ func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 		if len(left) == 0 {
 			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed.of))...))
 		}
-		slices.SortStableFunc(left, func(a, b string) int { return way(a) - way(b) })
+		slices.SortStableFunc(left, func(a, b string) int { return cmp.Compare(standing(a), standing(b)) })
 		s := from[left[0]]
 		if s == nil {
 			s = &demand{node: left[0], hurry: true}
 			from[left[0]] = s
 		}
 		s.maps = append(s.maps, i)
-		s.hurry = s.hurry && len(left) > 1 && way(left[1]) < 2
+		s.hurry = s.hurry && len(left) > 1 && standing(left[1]) == isUp
 	}
 	all := make([]demand, 0, 1+len(from))
 	if here.maps != nil {

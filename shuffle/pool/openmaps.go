@@ -38,9 +38,9 @@ type openedMap struct {
 	mapped
 	table  mapped
 	onDisk bool
-	rest   int64 // bytes of it that come after its file, and stand behind the table
-	ahead  ahead // what its disk was asked for
-	near   near  // of a table on a disk
+	rest   int64  // bytes of it that come after its file, and stand behind the table
+	ahead  ahead  // what its disk was asked for
+	window window // of a table on a disk
 
 	readers int       // now
 	read    time.Time // last
@@ -145,9 +145,9 @@ func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
 	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
-// A near is what was read of a table last, and what comes after it: who reads part after part
+// A window is what was read of a table last, and what comes after it: who reads part after part
 // has the next rows, without a system call for each. The lock guards all of it.
-type near struct {
+type window struct {
 	mu    sync.Mutex
 	at    int64
 	bytes []byte
@@ -159,7 +159,7 @@ func (m *openedMap) readTable(b []byte, off int64) (n int, err error) {
 	if m.table.bytes != nil {
 		return m.table.ReadAt(b, off)
 	}
-	is := &m.near
+	is := &m.window
 	is.mu.Lock()
 	defer is.mu.Unlock()
 	if off < is.at || off+int64(len(b)) > is.at+int64(len(is.bytes)) {

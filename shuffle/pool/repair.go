@@ -26,15 +26,15 @@ type repairer struct {
 // say so. When other nodes are up, other maps may be the most endangered: a round ends.
 func (r repairer) repair(ctx context.Context) (again bool) {
 	nodes := r.config.Nodes()
-	up, stays := up(nodes), stay(nodes)
+	up, active := up(nodes), activeNodes(nodes)
 	var all []endangered
 	for _, j := range r.config.State.PoolJobs() {
 		for _, g := range r.config.State.Stages(j.Number) {
 			for _, c := range r.config.State.Commits(g.Number).All() {
-				if count(c.Nodes, stays) >= g.Spec.Copies {
+				if count(c.Nodes, active) >= g.Spec.Copies {
 					continue
 				}
-				live := those(c.Nodes, stays)
+				live := those(c.Nodes, active)
 				from := append(slices.Clone(live), those(c.Nodes, up)...)
 				if len(from) > 0 && from[0] == r.config.Cluster.Self() {
 					all = append(all, endangered{j, g, c, live})
@@ -45,7 +45,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 	slices.SortStableFunc(all, func(a, b endangered) int { return len(a.live) - len(b.live) })
 	failed := make(map[string]bool)
 	for _, e := range all {
-		if !maps.Equal(stays, stay(r.config.Nodes())) {
+		if !maps.Equal(active, activeNodes(r.config.Nodes())) {
 			return true
 		}
 		r.repairOne(ctx, e, nodes, failed)

@@ -20,11 +20,11 @@ type Tally struct {
 }
 
 // tally looks at the copies of maps that are committed: those on nodes that are up can be
-// read, and those on nodes that stay count.
-func tally(wanted int, commits state.Maps, up, stays map[string]bool) (t Tally) {
+// read, and those on active nodes count.
+func tally(wanted int, commits state.Maps, up, active map[string]bool) (t Tally) {
 	for _, c := range commits.All() {
 		live := count(c.Nodes, up)
-		t.Missing += max(0, wanted-count(c.Nodes, stays))
+		t.Missing += max(0, wanted-count(c.Nodes, active))
 		switch {
 		case len(c.Nodes) == 0:
 			t.Lost = append(t.Lost, c.Map)
@@ -78,7 +78,7 @@ func (g *Stage) Report() (r Report, err error) {
 	}
 	commits := p.config.State.Commits(g.number)
 	r.Wanted = p.wanted(r.Stage.Spec)
-	r.Tally = tally(r.Wanted, commits, up(nodes), stay(nodes))
+	r.Tally = tally(r.Wanted, commits, up(nodes), activeNodes(nodes))
 	r.Nodes = kept(commits, up(nodes))
 	r.Open = open(r.Stage.Spec.Maps, commits)
 	r.names = make(map[uint64]string)

@@ -48,7 +48,7 @@ func TestWeights(t *testing.T) {
 // Copies are missing where too few are on nodes that are up and not drained; a map is away,
 // not lost, while a node that is down has it, and neither on one that is drained.
 func TestTally(t *testing.T) {
-	up, stays := map[string]bool{"a": true, "b": true, "d": true}, map[string]bool{"a": true, "b": true}
+	up, active := map[string]bool{"a": true, "b": true, "d": true}, map[string]bool{"a": true, "b": true}
 	commits := state.MapsOf([]state.Commit{
 		{Map: 0, Nodes: []string{"a", "b"}},
 		{Map: 1, Nodes: []string{"a"}},
@@ -58,7 +58,7 @@ func TestTally(t *testing.T) {
 		{Map: 7, Nodes: []string{"d", "a"}},
 		{Map: 8, Nodes: []string{"d"}},
 	}...)
-	got := tally(2, commits, up, stays)
+	got := tally(2, commits, up, active)
 	if got.Missing != 1+2+2+1+2 || !slices.Equal(got.Away, []uint64{4}) || !slices.Equal(got.Lost, []uint64{6}) {
 		t.Errorf("%+v", got)
 	}

@@ -47,12 +47,12 @@ func Keepers(nodes []state.Node, self string) (all []placement.Node) {
 
 // Leaving is what a node has of the pool of which other nodes have too few copies as yet.
 func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64) {
-	stays, hosts := stay(Keepers(nodes, "")), max(1, Hosts(nodes))
-	delete(stays, node)
+	active, hosts := activeNodes(Keepers(nodes, "")), max(1, Hosts(nodes))
+	delete(active, node)
 	for _, j := range s.PoolJobs() {
 		for _, g := range s.Stages(j.Number) {
 			for _, c := range s.Commits(g.Number).All() {
-				if slices.Contains(c.Nodes, node) && len(those(c.Nodes, stays)) < min(g.Spec.Copies, hosts) {
+				if slices.Contains(c.Nodes, node) && len(those(c.Nodes, active)) < min(g.Spec.Copies, hosts) {
 					maps++
 					bytes += c.Size
 				}

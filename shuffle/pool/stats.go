@@ -78,10 +78,10 @@ func (p *Pool) Used() map[uint64]int64 {
 // look counts what all jobs have come to.
 func (t *tallies) look(context.Context) (again bool) {
 	nodes := t.config.Nodes()
-	live, stays := up(nodes), stay(nodes)
+	live, active := up(nodes), activeNodes(nodes)
 	counts, stages := make(map[uint64]Count), make(map[uint64]bool)
 	for _, j := range t.config.State.PoolJobs() {
-		counts[j.Number] = t.count(t.config.State.Stages(j.Number), live, stays)
+		counts[j.Number] = t.count(t.config.State.Stages(j.Number), live, active)
 		for _, g := range t.config.State.Stages(j.Number) {
 			stages[g.Number] = true
 		}
@@ -93,9 +93,9 @@ func (t *tallies) look(context.Context) (again bool) {
 	return false
 }
 
-func (t *tallies) count(stages []state.PoolStage, live, stays map[string]bool) (c Count) {
+func (t *tallies) count(stages []state.PoolStage, live, active map[string]bool) (c Count) {
 	for _, g := range stages {
-		c.add(g, tally(t.wanted(g.Spec), t.config.State.Commits(g.Number), live, stays))
+		c.add(g, tally(t.wanted(g.Spec), t.config.State.Commits(g.Number), live, active))
 	}
 	return c
 }
