@@ -41,7 +41,7 @@ func (ev *eviction) remove(id uint32) *entry {
 }
 
 // weigh says how tenants stand. One alone has no standing: there is no other to take
-// anything from it.
+// anything from it; nor has any under a policy that knows no jobs.
 func (ev *eviction) weigh() {
 	ts, idle := &ev.readers.tenants, ev.slabs.idle
 	for _, t := range ts.of {
@@ -54,7 +54,7 @@ func (ev *eviction) weigh() {
 			count++
 		}
 	}
-	if count < 2 {
+	if count < 2 || !ev.strategy.policy.Divides() {
 		return
 	}
 	for n, s := range idle.series {

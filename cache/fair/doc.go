@@ -2,7 +2,7 @@
 //
 // # The rule
 //
-// Memory is divided by waiting. A job waits if some of its opens do, or if it has no more
+// Memory is divided by waiting, under a policy that knows jobs. A job waits if some of its opens do, or if it has no more
 // than its due and would wait for whatever it lost, as none of its opens is foreseen; its
 // due is 1/n of memory, of n jobs.
 //

@@ -29,6 +29,8 @@ type lru struct{ belady }
 
 func (lru) Worth(i *policy.Item, _ float64) float64 { return i.Last }
 
+func (belady) Divides() bool { return false }
+
 func byLRU() policy.Policy    { return lru{} }
 func byBelady() policy.Policy { return belady{} }
 
