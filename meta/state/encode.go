@@ -69,7 +69,7 @@ func versionOf(c Command) (int, error) {
 	}
 	said := versionSaid(c)
 	if needs := max(c.version(), known.of(c).since); needs > said {
-		return 0, fmt.Errorf("command of version %d %w: nobody has signed it", needs, meta.ErrInvalid)
+		return 0, meta.Worded(meta.ErrInvalid, "command of version %d cannot be given before all nodes are of this release; see: rankfs node ls", needs)
 	}
 	return said, nil
 }

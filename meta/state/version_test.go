@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,31 @@ func TestUpgrade(t *testing.T) {
 	old := state.Speaking(state.Oldest)
 	if err := old.Restore(bytes.NewReader(written(t, snapshot(t, c.m)))); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("a machine of the release before reads the snapshot: %v", err)
+	}
+}
+
+// Of what this release has brought, as all that is of the pool, nothing is said unsigned, and
+// a cluster that has not gone over refuses it, and stays what it is.
+func TestWhatIsNewWaitsForTheUpgrade(t *testing.T) {
+	all := slices.DeleteFunc(permissions(), func(p permission) bool {
+		_, err := state.Encode(p.command())
+		return err == nil || p.name == "Upgrade"
+	})
+	for _, name := range []string{
+		"Promote", "OfferPool", "MakeJob", "DropJob", "UseJob", "MakeStage", "DropStage", "SpecifyStage", "BeginStage", "CommitMaps",
+		"SealStage", "ResetStage", "KeepCopy", "DropMap", "PutBlobs", "DropBlob", "SetQuota", "ReserveQuota",
+	} {
+		if !slices.ContainsFunc(all, func(p permission) bool { return p.name == name }) {
+			t.Errorf("%s may be said by the release before", name)
+		}
+	}
+	c := full(t)
+	before := c.m.Hash()
+	for _, p := range all {
+		c.refuse(meta.ErrUnavailable, byLeader(id(1), p.command()))
+	}
+	if c.m.Err() != nil || c.m.Hash() != before || c.m.Version() != state.Oldest {
+		t.Errorf("%v, version %d", c.m.Err(), c.m.Version())
 	}
 }
 

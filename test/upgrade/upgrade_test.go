@@ -47,7 +47,7 @@ func build(t *testing.T, tags ...string) (program string) {
 func TestRollingUpgradeUnderAJob(t *testing.T) {
 	before, now := build(t, "rankfs_release_before"), build(t)
 	c := cluster.Plans(t)
-	hosts, options := c.DataNodes(), []string{"--ram", "256MiB", "--hadoop-conf", c.Conf()}
+	hosts, options := c.DataNodes(), []string{"--ram", "256MiB", "--pool-ram", "16MiB", "--hadoop-conf", c.Conf()}
 	m := daemon.NewTeam(t, before, hosts[:3], options...)
 	checksums := create(t, c, m.Nodes[0])
 	m.Await("d")
@@ -151,9 +151,10 @@ func waitedFor(t *testing.T, m *daemon.Team, last *daemon.Place) {
 func refused(t *testing.T, m *daemon.Team) {
 	t.Helper()
 	for _, n := range m.Nodes {
-		_, err := n.Answer("token", "create")
-		if err == nil || !strings.Contains(err.Error(), "before all nodes are of this release") {
-			t.Errorf("on %s: a token for a member, in a cluster that knows none: %v", n.Host.Name, err)
+		for _, command := range [][]string{{"token", "create"}, {"shuffle", "create", "j"}} {
+			if _, err := n.Answer(command...); err == nil || !strings.Contains(err.Error(), "before all nodes are of this release") {
+				t.Errorf("on %s: %v in a cluster that knows no such thing: %v", n.Host.Name, command, err)
+			}
 		}
 		if strings.Contains(n.Log(), wentOver) {
 			t.Errorf("%s: the cluster has gone over with a node of the release before in it", n.Host.Name)
@@ -209,6 +210,9 @@ func takesMember(t *testing.T, m *daemon.Team, member *daemon.Place) {
 		t.Errorf("%d times it was said that the cluster has gone over", strings.Count(logs, wentOver))
 	}
 	m.Join(member, m.Nodes[0], token)
+	if _, err := member.Answer("shuffle", "create", "j"); err != nil {
+		t.Errorf("there is no pool when all nodes are of this release: %v", err)
+	}
 	all := &daemon.Team{T: t, Nodes: []*daemon.Place{m.Nodes[2], member}}
 	all.Await("d")
 	agree(t, 9, member, m.Nodes[2])
