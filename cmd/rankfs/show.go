@@ -19,7 +19,7 @@ func writeIndexed(w io.Writer, d control.Dataset) {
 }
 
 // writeRefreshed says what came of refresh, and what it cannot do: a directory of the former
-// version stands for that as long as anybody is in it.
+// version stands for that as long as a process is in it.
 func writeRefreshed(w io.Writer, d control.Dataset) {
 	writeIndexed(w, d)
 	fmt.Fprintln(w, "note: who stands in a directory of it, a shell or a program, gets ESTALE there:\n  enter it again by its path, as with: cd \"$PWD\"")

@@ -140,7 +140,7 @@ func (s *Source) Elsewhere() string {
 }
 
 // away is the node that alone has the source and is down. Another one that is gone had it,
-// and nobody has it now.
+// and no node has it now.
 func (s *Source) away() string {
 	if !s.Remote && !s.copied && s.origin != s.owners.Self && s.owners.Down(s.origin) {
 		return s.origin

@@ -74,7 +74,7 @@ func (j *PoolJob) reserved() (sum int64) {
 	return sum
 }
 
-// left is what nobody has of a job's quota, or has reserved.
+// left is what is neither used nor reserved of a job's quota.
 func (p *pool) left(j PoolJob) int64 {
 	if j.Quota == 0 {
 		return math.MaxInt64

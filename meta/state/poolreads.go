@@ -38,7 +38,7 @@ func (r poolReads) PoolBytes(job uint64) int64 {
 	return bytes
 }
 
-// PoolLeft is what nobody has of a job's quota, or has reserved.
+// PoolLeft is what is neither used nor reserved of a job's quota.
 func (r poolReads) PoolLeft(name string) int64 {
 	s, done := r.read()
 	defer done()

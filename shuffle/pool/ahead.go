@@ -2,7 +2,7 @@ package pool
 
 import "sync"
 
-// How far a disk is asked ahead of who reads pieces of a map, and how many of the last
+// How far a disk is asked ahead of a reader of pieces of a map, and how many of the last
 // one's length may lie between where two readers of parts are.
 const (
 	mostAhead = 256 << 10

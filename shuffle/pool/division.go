@@ -63,7 +63,7 @@ type taken struct {
 	err  error
 }
 
-// get is a division that is there, or what take takes. Who comes meanwhile waits for that.
+// get is a division that is there, or what take takes. A caller that comes meanwhile waits for that.
 func (d *divisions) get(ctx context.Context, name divisionName, take func() (*division, error)) (*division, error) {
 	for {
 		one, mine := d.begin(name)

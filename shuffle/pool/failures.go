@@ -23,7 +23,7 @@ type demand struct {
 	hurry bool
 }
 
-// failures of what has asked nobody yet.
+// failures are those of a column that has asked no node yet.
 func (p *column) failures() *failures {
 	f := &failures{of: make(map[string]error), slow: &p.pool.slow}
 	if p.files == nil {
@@ -33,7 +33,7 @@ func (p *column) failures() *failures {
 }
 
 // add notes what a demand has failed with. A node that was in a hurry may be slow: it is asked
-// again, and has time then, if nobody else is left.
+// again, and has time then, if no other is left.
 func (f *failures) add(s demand, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 )
 
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
-// this one, else one that is up, else one that was slow. A map that nobody is left to have is
+// this one, else one that is up, else one that was slow. A map of which no node is left is
 // an error.
 func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 	failed.mu.Lock()
@@ -146,7 +146,7 @@ func together(from []demand, do func(demand) error) []error {
 	return errs
 }
 
-// gaveUp looks again who has copies of maps, and reports whether a node has given one up.
+// gaveUp looks again which nodes have copies of maps, and reports whether a node has given one up.
 func (p *column) gaveUp(ctx context.Context, node string, maps []int) (gave bool) {
 	if p.pool.Know(ctx) != nil {
 		return false

@@ -10,9 +10,9 @@ import (
 )
 
 // losses are copies that this node should have and has not: what it had in memory, which
-// does not outlive a host, or what is damaged. Who reads a copy meets its loss, and so do
-// who inspects what an earlier daemon left, and who sweeps. It is told once, by the first
-// of them; the others find that the cluster knows.
+// does not outlive a host, or what is damaged. A reader of a copy meets its loss, and so do
+// the inspection of what an earlier daemon left, and a sweep. The first of them tells the
+// cluster; the others find that it knows.
 type losses struct {
 	*agreed
 	telling chan struct{} // of size 1: held while one loss is told

@@ -47,7 +47,7 @@ type openedMap struct {
 	kept    bool      // for the next reader
 }
 
-// get is a map of that size that is open, or is opened, for one reader more, who gives it
+// get is a map of that size that is open, or is opened, for one reader more, which gives it
 // back. open opens its file and that of its table, and says whether they are on a disk.
 func (o *openMaps) get(name string, size int64, open func(name string) (file, table *os.File, onDisk bool, err error)) (m *openedMap, err error) {
 	if m := o.known(name, nil); m != nil {
@@ -145,7 +145,7 @@ func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
 	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
-// A window is what was read of a table last, and what comes after it: who reads part after part
+// A window is what was read of a table last, and what comes after it: a reader of part after part
 // has the next rows, without a system call for each. The lock guards all of it.
 type window struct {
 	mu    sync.Mutex

@@ -249,7 +249,7 @@ func readOffsets(path string, spec meta.Stage, size int64) (offsets, error) {
 	return o, nil
 }
 
-// readUpTo reads at most so many bytes of a file, and says how many it has: who wrote it may
+// readUpTo reads at most so many bytes of a file, and says how many it has: its writer may
 // have made it as large as no memory is.
 func readUpTo(path string, bytes int64) (b []byte, has int64, err error) {
 	file, err := os.Open(path)
