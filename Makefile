@@ -27,9 +27,9 @@ test check: export GOFLAGS := $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=fal
 # these, nor clients of an HDFS, whose tests wait for it most of the time, nor benchmarks;
 # neither run has those in BRIM, in which one goroutine fills a state to its bound, reads a
 # long order on its own, has very many batches, chunks or slabs, simulates a cache, or
-# damages each byte in turn, or which hold a policy of the cache to the best one, or to
-# none, or jobs to what each has alone, but for four jobs side by side; nor is the system
-# tested with one processor, as its daemons wait for the disk: make soak has all these.
+# damages each byte in turn, or which hold a policy of the cache to the best one, to none or
+# to whole steps, or jobs to what each has alone, but for four jobs side by side; nor is the
+# system tested with one processor, as its daemons wait for the disk: make soak has all these.
 OUTSIDE = -e test/cluster -e test/hadoop -e test/secure -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies \
 	-e 'fetch/hdfs$$' -e fetch/hdfs/datanode -e fetch/hdfs/namenode -e test/bench \
 	$(PURE)
@@ -37,7 +37,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e shuffle/record -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
-BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView|OnALearntRoute)?$$|^Test(DepartsFromTheRoute|NobodyWaitsMoreThanAlone)$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView|OnALearntRoute)?$$|^Test(DepartsFromTheRoute|NobodyWaitsMoreThanAlone|StepsStayWhole)$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = $$($(GO) list ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire | grep -v $(PURE))
