@@ -96,6 +96,10 @@ func TestWorkersAreSharedByJobs(t *testing.T) {
 		return &testSeries{id: id, steps: 2 * many, size: 4 * size, noise: true, share: true, fail: slow(takes)}
 	}
 	large, quick := 200*time.Millisecond, 10*time.Millisecond
+	counts := []int{2, 8}
+	if testing.Short() {
+		counts = counts[:1]
+	}
 	for _, row := range []struct {
 		name string
 		job  func() [2]crew
@@ -115,7 +119,7 @@ func TestWorkersAreSharedByJobs(t *testing.T) {
 			return [2]crew{{a, 8, many, 5 * time.Millisecond, false}, {b, 1, many, 20 * time.Millisecond, false}}
 		}},
 	} {
-		for _, workers := range []int{2, 8} {
+		for _, workers := range counts {
 			t.Run(fmt.Sprintf("%s, %d workers", row.name, workers), func(t *testing.T) {
 				const span = 4 * time.Second
 				both := row.job()
