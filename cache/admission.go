@@ -44,18 +44,22 @@ func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 			continue
 		}
 		if !a.makeWay(e, demanded, err) {
-			return nil, a.full(demanded, err)
+			return nil, a.full(size, demanded, err)
 		}
 	}
 }
 
 // full is that nothing may make way in memory: an open that waits may have the place of
-// all that ranks do not hold, another fill not of what they come to.
-func (a *admission) full(demanded bool, lack error) error {
-	budget := meta.FormatBytes(uint64(a.ram.budget.Load()))
+// all that ranks do not hold, another fill not of what they come to. What others have of
+// the memory is not the cache's to take.
+func (a *admission) full(size int64, demanded bool, lack error) error {
+	left := a.ram.budget.Load()
+	budget := meta.FormatBytes(uint64(left))
 	switch {
 	case lacksFiles(lack):
 		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", lack)
+	case pages(size) > left:
+		return meta.Worded(lack, "%s is more than the %s of ram that is left beside the shuffle pool and other programs; remove jobs that are done, or mount with a larger --ram, or with --nvme", meta.FormatBytes(uint64(size)), budget)
 	case demanded:
 		return meta.Worded(lack, "ranks hold or map all of the %s of ram", budget)
 	}

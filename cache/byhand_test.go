@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -118,6 +119,22 @@ func testYield(t *testing.T) {
 	if fills := readEpoch(t, k, p, time.Second); fills > 0 {
 		t.Errorf("%d batches were filled again though all fit", fills)
 	}
+}
+
+// A batch for which others have left no room is waited for, as they may give some back; when
+// they have not, its open says so, and not that ranks hold anything.
+func TestNoRoomBesideOthers(t *testing.T) { synctest.Test(t, testNoRoomBesideOthers) }
+
+func testNoRoomBesideOthers(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	p := &testSeries{id: 1, steps: 2, size: 30 << 20}
+	k.Yield(40 << 20)
+	_, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0))
+	if want := "30MiB is more than the 24MiB of ram that is left"; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+		t.Errorf("an open failed with %v, want %q", err, want)
+	}
+	time.AfterFunc(time.Minute, func() { k.Yield(0) })
+	open(t, k, p, 0, 1).Release()
 }
 
 // On a disk, too, nothing makes way that a reader comes to, and no slab stays
