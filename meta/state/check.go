@@ -101,10 +101,13 @@ func inUse(what string, made []string) error {
 	if len(made) == 0 {
 		return nil
 	}
-	more := ""
+	more, verb := "", "is"
 	if len(made) > mostNamed {
 		more = fmt.Sprintf(" and %d more", len(made)-mostNamed)
 	}
-	return meta.Worded(meta.ErrBusy, "%s is in use: %s%s is made of it; remove that first: rankfs dataset rm %s",
-		what, strings.Join(made[:min(len(made), mostNamed)], ", "), more, made[0])
+	if len(made) > 1 {
+		verb = "are"
+	}
+	return meta.Worded(meta.ErrBusy, "%s is in use: %s%s %s made of it; remove that first: rankfs dataset rm %s",
+		what, strings.Join(made[:min(len(made), mostNamed)], ", "), more, verb, made[0])
 }

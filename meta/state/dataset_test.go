@@ -53,7 +53,7 @@ func TestDatasetsMadeOfOthers(t *testing.T) {
 	c.refuse(meta.ErrNotExist, put("x", 0, "none"))
 	c.do(put("e", 0, "d"))
 	c.do(put("f", 0, "d", "e"))
-	for name, by := range map[string]string{"d": "e, f is made of it; remove that first: rankfs dataset rm e", "e": "f is made of it; remove that first: rankfs dataset rm f"} {
+	for name, by := range map[string]string{"d": "e, f are made of it; remove that first: rankfs dataset rm e", "e": "f is made of it; remove that first: rankfs dataset rm f"} {
 		if _, err := c.try(remove(name)); !errors.Is(err, meta.ErrBusy) || !strings.HasSuffix(err.Error(), by) {
 			t.Errorf("removal of %s: %v, want advice to do %s", name, err, by)
 		}
