@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/mountns"
 )
 
 // insideEnv says that this process has a mount namespace of its own.
@@ -32,7 +35,7 @@ func TestScriptsOnARealDaemon(t *testing.T) {
 		}
 		return
 	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := errors.Join(mountns.LetGo(), unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(endChildren)

@@ -9,7 +9,7 @@ func TestMountByFstab(t *testing.T) {
 	t.Parallel()
 	p, s := newNode(t), newLines(t, 40)
 	sh(t, `
-		unshare -m --propagation private sh -euc '
+		alone sh -euc '
 			top=$1 rankfs=$2 uri=$3
 			mkdir $top/sbin $top/nvme && ln -s $rankfs $top/sbin/mount.rankfs && ln -s $rankfs $top/sbin/umount.fuse.rankfs && : >$top/token
 			mount --bind $top/sbin $(readlink -f /sbin)

@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, becomeBounded(settings(unit), os.Args[1:]))
 		os.Exit(1)
 	}
+	if os.Getenv(aloneEnv) != "" {
+		fmt.Fprintln(os.Stderr, becomeAlone(os.Args[1:]))
+		os.Exit(1)
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test/system:", err)

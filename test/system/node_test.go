@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/test/daemon"
+	"rankfs/test/mountns"
 )
 
 // The bounds of what these tests wait for. Nothing should ever come near
@@ -228,10 +231,28 @@ func tryCommand(args ...string) result {
 	return result{out.String(), errs.String(), cmd.ProcessState.ExitCode()} // -1 too if it was killed
 }
 
-// sh runs a script whose $1 ... are the arguments. It must succeed.
+// aloneEnv says that this process is to run a command in its mount namespace.
+const aloneEnv = "RANKFS_TEST_ALONE"
+
+// becomeAlone lets go of what other tests have mounted, and becomes the command.
+func becomeAlone(args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err := errors.Join(err, os.Unsetenv(aloneEnv), mountns.LetGo()); err != nil {
+		return err
+	}
+	return unix.Exec(path, args, os.Environ())
+}
+
+// sh runs a script whose $1 ... are the arguments. It must succeed. In it alone runs a
+// command in a mount namespace of its own.
 func sh(t testing.TB, script string, args ...string) string {
 	t.Helper()
-	r := command(t, append([]string{"sh", "-euc", script, "sh"}, args...)...)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := fmt.Sprintf("alone() { %s=1 unshare -m --propagation private %s \"$@\"; }\n", aloneEnv, self)
+	r := command(t, append([]string{"sh", "-euc", alone + script, "sh"}, args...)...)
 	if r.code != 0 {
 		t.Fatalf("%s: %v", script, r)
 	}

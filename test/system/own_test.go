@@ -78,9 +78,8 @@ func TestSourceWhereAnotherNodeHasItsMount(t *testing.T) {
 		top=$1 rankfs=$2 a=$3 b=$4
 		token=$($rankfs --run $top/run token create | tail -n 1)
 		mkdir $top/other
-		unshare -m --propagation private sh -euc '
+		alone sh -euc '
 			top=$1 rankfs=$2 a=$3 b=$4 token=$5
-			umount -l $top/mnt
 			mount -t tmpfs rankfs-test $top/mnt
 			echo here >$top/mnt/f
 			export RANKFS_TOKEN=$token

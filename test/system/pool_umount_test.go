@@ -8,7 +8,7 @@ func TestUmountTakesThePool(t *testing.T) {
 	t.Parallel()
 	p := newNode(t)
 	sh(t, `
-		unshare -m --propagation private sh -euc '
+		alone sh -euc '
 			top=$1 rankfs=$2
 			mkdir $top/sbin
 			for helper in mount.rankfs umount.fuse.rankfs; do ln -s $rankfs $top/sbin/$helper; done

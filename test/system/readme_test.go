@@ -178,7 +178,7 @@ func TestReadmeContainers(t *testing.T) {
 		}
 	}
 	out := sh(t, `
-		unshare -m --propagation private sh -euc '
+		alone sh -euc '
 			top=$1 PATH=$2:$PATH
 			mkdir -p $top/mnt && mount -t tmpfs rankfs-test $top/mnt && mount --make-shared $top/mnt
 			trap "{ docker rm -f job; rankfs umount $top/mnt/rankfs; } >/dev/null 2>&1 || :" EXIT

@@ -10,9 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 
 	"rankfs/test/cluster/internal/control"
 	"rankfs/test/cluster/internal/site"
+	"rankfs/test/mountns"
 )
 
 // idle is how long a cluster stays when no process holds it: the tests of the next
@@ -91,7 +89,7 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("have mounts of its own: %w", err)
 	}
-	if err := unmountOthers(); err != nil {
+	if err := mountns.LetGo(); err != nil {
 		return nil, err
 	}
 	holders, err := buildHosts(s)
@@ -108,31 +106,6 @@ func build(ctx context.Context, s *site.Site, d *daemons) ([]*holder, error) {
 		return nil, err
 	}
 	return holders, s.Save() // now with all pids
-}
-
-// unmountOthers detaches what other tests had mounted when this process got its mount
-// namespace: rankfs, what jobs of its shuffle pools have in memory, and filesystems that
-// tests serve themselves. Who serves one goes on as long as any namespace has its mount.
-// No path below one is looked up.
-func unmountOthers() error {
-	table, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	for _, line := range slices.Backward(slices.Collect(strings.Lines(string(table)))) { // what is mounted on another first
-		point, err := strconv.Unquote(`"` + strings.Fields(line)[4] + `"`) // blanks are \040
-		if err != nil {
-			return fmt.Errorf("read mount table: odd line %q", line)
-		}
-		served := strings.Contains(line, " - fuse.") && strings.HasPrefix(point, os.TempDir()+"/")
-		if !served && !strings.Contains(line, " - fuse.rankfs ") && !strings.Contains(line, " - tmpfs rankfs-pool ") {
-			continue
-		}
-		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("let go of the mount %s: %w", point, err)
-		}
-	}
-	return nil
 }
 
 // buildHosts makes the hosts and the network between them.
