@@ -18,28 +18,37 @@ import (
 
 // Most files are empty. To make one takes 16 writers 0.3 ms of two cores, of
 // which the namenode has most, and one with content 2 to 4 ms, which the
-// datanodes share. So they are the snapshots of a directory, between which those that
-// have content are written anew; if all have some, this takes five minutes.
+// datanodes share. So they are the snapshots of a directory, between which one in ten of
+// those that have content is written anew.
 const (
 	manyFiles = 100_000
 	snapshots = 10
 	perBatch  = 1024
 )
 
-var filled = flag.Bool("filled", false, "give each of the many small files content, not one in 200")
+var filled = flag.Bool("filled", false, "give each of the many small files content, not one in 40")
 
 // withBytes is how many files there are for one with content.
 func withBytes() int {
 	if *filled {
 		return 1
 	}
-	return 200
+	return 40
+}
+
+const inSnapshot = manyFiles / snapshots
+
+// writtenIn is the snapshot for which the file that is i-th of all was written last.
+func writtenIn(i int) int {
+	n := i / inSnapshot
+	return max(0, n-(i%inSnapshot/withBytes()+n)%snapshots)
 }
 
 func contentOf(i int) string {
 	if i%withBytes() != 0 {
 		return ""
 	}
+	i = writtenIn(i)*inSnapshot + i%inSnapshot
 	return fmt.Sprintf("file %06d %s\n", i, strings.Repeat("x", i/withBytes()%300))
 }
 
@@ -73,12 +82,11 @@ func makeSome(h *cluster.Host, dir string, snapshot, first, step int) error {
 		return err
 	}
 	defer client.Close()
-	const files = manyFiles / snapshots
-	for i := first; i < files; i += step {
+	for i := first; i < inSnapshot; i += step {
 		name := fmt.Sprintf("%s/%06d", dir, i)
-		content := contentOf(snapshot*files + i)
+		content := contentOf(snapshot*inSnapshot + i)
 		if snapshot > 0 {
-			if content == "" {
+			if content == "" || writtenIn(snapshot*inSnapshot+i) != snapshot {
 				continue
 			}
 			if err := client.Remove(name); err != nil {
