@@ -51,6 +51,7 @@ type journal struct {
 	news      news
 	storing   sync.Mutex
 	late      time.Duration               // that the tail waits for the disk
+	timer     *time.Timer                 // until then; storing guards it
 	alone     atomic.Pointer[func() bool] // whether no other node has the log; nil until Raft runs
 	snapshots raft.SnapshotStore
 	dir       string
@@ -149,7 +150,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	defer j.storing.Unlock()
 	if wait && j.tail.add(logs) == nil {
 		if len(j.tail.all()) == len(logs) {
-			time.AfterFunc(j.late, j.syncLate)
+			j.timer = time.AfterFunc(j.late, j.syncLate)
 		}
 		return nil
 	}
@@ -185,6 +186,9 @@ func (j *journal) store(logs []*raft.Log) error {
 		return j.told(err)
 	}
 	j.tail.clear()
+	if j.timer != nil {
+		j.timer.Stop()
+	}
 	if j.failing.Swap(false) {
 		j.log.Info("the cluster's log is written again", "dir", j.dir)
 		j.signal()

@@ -61,7 +61,34 @@ func (m *membership) serveVotes(ctx context.Context, from string, _ json.RawMess
 	ctx, cancel := context.WithTimeout(ctx, m.config.times.patience)
 	defer cancel()
 	err := m.replica.confirm(ctx)
+	m.spread(ctx, "")
 	return err == nil && m.next().do == nothing, err
+}
+
+// spread waits until the nodes that vote and live, and one that is to get a vote, have the log
+// and in it Raft's configuration; for times.look at most, as a disk may be full. Raft takes no
+// vote for a node of which it does not know that it votes, so two of three that do not know it
+// of each other would wait for a leader that has died.
+func (m *membership) spread(ctx context.Context, to string) {
+	ctx, cancel := context.WithTimeout(ctx, m.config.times.look)
+	defer cancel()
+	for last := m.replica.raft.LastIndex(); !m.isSpread(to, last); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(m.config.times.pause / 10):
+		}
+	}
+}
+
+func (m *membership) isSpread(to string, last uint64) bool {
+	term := m.replica.raft.CurrentTerm()
+	for id, s := range m.replica.servers() {
+		if id != m.config.Self.ID && (isVoter(s) || id == to) && m.seen.live(id) && !m.replica.transport.has(raft.ServerID(id), term, last) {
+			return false
+		}
+	}
+	return true
 }
 
 // maxSteps bounds the steps of one round.
@@ -124,6 +151,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 				return err
 			}
 		}
+		m.spread(ctx, c.id)
 		m.config.Log.Info("node becomes a voter", "node", c.id, "host", n.Host)
 	case demote:
 		m.config.Log.Info("node is a voter no more", "node", c.id, "host", n.Host)

@@ -107,6 +107,31 @@ func TestANodeThatWasAwayHearsANewVoter(t *testing.T) {
 	agree(t, nodes, "after")
 }
 
+// When votes are said to be given all that vote know of it, also one that is late: two that
+// do not know each other's votes would not hear each other if the leader died then.
+func TestVotersKnowEachOther(t *testing.T) {
+	w := newNetwork()
+	linked := func(n *node) { n.net, n.times.look, n.times.dead = w, 3*time.Second, enough }
+	nodes := clusterWith(t, 3, linked)
+	eventually.True(t, "three vote", func() bool { return vote(nodes, 3) })
+	leader, rest := leading(t, nodes)
+	late, fourth := rest[0], newNode(t, 3)
+	linked(fourth)
+	token := leader.token(1)
+	w.cut(leader.id, late.id)
+	if err := fourth.join(leader, token); err != nil {
+		t.Fatal(err)
+	}
+	eventually.True(t, "the fourth is in", func() bool { return leader.group.servers()[fourth.id].ID != "" })
+	time.AfterFunc(200*time.Millisecond, w.heal)
+	if err := leader.group.AwaitVotes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if late.group.servers()[fourth.id].ID == "" {
+		t.Error("a node that votes does not know the configuration that is said to be right")
+	}
+}
+
 func without(nodes []*node, one *node) (others []*node) {
 	for _, n := range nodes {
 		if n != one {

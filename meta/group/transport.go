@@ -42,10 +42,13 @@ type transport struct {
 }
 
 // A peer is what a transport knows of another node: how often it was heard, when that was
-// sent last by which it took this node for the leader, and what its connections hang on.
+// sent last by which it took this node for the leader, how far it has said in that term that it
+// has the log, and what its connections hang on.
 type peer struct {
 	times uint64
 	led   time.Time
+	term  uint64
+	last  uint64
 	wake  chan struct{} // closed when it is heard again; nil if no goroutine waits
 	line  context.Context
 	cut   context.CancelFunc
@@ -132,6 +135,22 @@ func (c *transport) ledSince(id raft.ServerID, then time.Time) bool {
 	return !c.peer(id).led.Before(then)
 }
 
+// stores notes that a node has the log as far as a request says.
+func (c *transport) stores(id raft.ServerID, r *raft.AppendEntriesRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(id)
+	p.term, p.last = r.Term, r.PrevLogEntry+uint64(len(r.Entries))
+}
+
+// has reports whether a node has said in a term that it has an entry of the log.
+func (c *transport) has(id raft.ServerID, term, index uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.peer(id)
+	return p.term == term && p.last >= index
+}
+
 // called ends waiting for a node that says that it hears nothing, and connections
 // on which nothing arrives.
 func (c *transport) called(id raft.ServerID) {
@@ -178,6 +197,9 @@ func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, reque
 		c.heard(id)
 		if response.Term <= request.Term {
 			c.leads(id, begun)
+		}
+		if response.Success && !isHeartbeat(request) {
+			c.stores(id, request)
 		}
 		switch {
 		case response.Term > request.Term:
