@@ -84,11 +84,11 @@ func TestFailOver(t *testing.T) {
 		if err := failed.Start(cluster.NameNode); err != nil {
 			t.Fatal(err)
 		}
-		// It takes over as soon as it has heard of the blocks.
-		for err := c.Activate(limit, failed); err != nil; err = c.Activate(limit, failed) {
-			if limit.Err() != nil {
-				t.Fatal(err)
-			}
+		if err := c.Ready(limit, failed); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Activate(limit, failed); err != nil {
+			t.Fatal(err)
 		}
 		mustRead(t, d, content)
 	}

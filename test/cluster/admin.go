@@ -47,6 +47,12 @@ func (c *namenodes) Activate(ctx context.Context, h *Host) error {
 	return c.waitState(ctx, h, func(s health.State) bool { return s.Active })
 }
 
+// Ready waits until a namenode that was started has heard of the blocks: one that is made
+// active before refuses reads.
+func (c *namenodes) Ready(ctx context.Context, h *Host) error {
+	return c.waitState(ctx, h, func(s health.State) bool { return !s.Safe })
+}
+
 // leader is the active namenode, nil if there is none: each has said so, or is dead.
 func (c *namenodes) leader(ctx context.Context) (*Host, error) {
 	for _, h := range c.NameNodes() {
