@@ -68,6 +68,7 @@ var figures = []figure{
 	{"resident memory at rest, 10 M records and 4 GiB of slabs", "MiB", 300, memory},
 	{"from SIGKILL of the daemon to the first batch of the next", "s", 5, restart},
 	{"pool, memory of the daemon beside its files, after 1,000 maps and 1,000 parts", "MiB", 32, poolMemory},
+	{"pool, memory of the daemon that no file has, while 2 GiB of lines are sorted, at most", "MiB", 64, poolSortMemory},
 }
 
 var studies = []study{

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -109,6 +111,29 @@ var sorts = fmt.Sprintf("sort --parallel=%v -S %s", cores(), poolRAM)
 // poolSort compares a sort by the pool with sort(1).
 func poolSort(b *bench) (ours, theirs func() float64) {
 	return b.sorting(b.files("keyed", "keyed", 2<<30, 100)).against(sorts + ` "$0"/*`)
+}
+
+// poolSortMemory is the memory of the daemon that no file has, at most, while it sorts 2 GiB of
+// lines: its heap, above all.
+func poolSortMemory(b *bench) (most float64) {
+	j := b.sorting(b.files("keyed", "keyed", 2<<30, 100))
+	j.expect(sorts + ` "$0"/*`)
+	pid, sorted := b.status().PID, make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-sorted:
+				return
+			case <-time.After(10 * time.Millisecond):
+				most = max(most, ofProcess(pid, "RssAnon"))
+			}
+		}
+	})
+	j.turn()
+	close(sorted)
+	watch.Wait()
+	return most
 }
 
 // poolMerge compares a sort of maps that are sorted with a merge of their files.
