@@ -2,6 +2,7 @@ package plans_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,15 +41,17 @@ func (m *team) split() (voters, others []*daemon.Place) {
 }
 
 // refused checks that a node refuses a view that is not planned, for want of a
-// majority, and says so in its log.
+// majority, and says so in its log, with the nodes that are missing.
 func (m *team) refused(n *daemon.Place, view string) {
 	m.t.Helper()
 	out, err := n.Tool("cat", n.Mount()+"/datasets/"+view+"/rank-0/batch-000000")
 	if err == nil || !strings.Contains(err.Error(), "No route to host") || out != "" {
 		m.t.Errorf("on %s, without a majority, %s gave %d bytes, and %v", n.Host.Name, view, len(out), err)
 	}
-	if log := n.Log(); !strings.Contains(log, "plan of "+view+",") {
-		m.t.Errorf("the log of %s does not say of which plan it was:\n%s", n.Host.Name, log)
+	if log := n.Log(); !slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
+		return strings.Contains(line, "plan of "+view+",") && strings.Contains(line, "these do not answer: ")
+	}) {
+		m.t.Errorf("the log of %s does not say of which plan it was, and who is missing:\n%s", n.Host.Name, log)
 	}
 }
 

@@ -37,6 +37,10 @@ func TestInstall(t *testing.T) {
 			t.Errorf("the helper %s is a link to %q: %v", helper, to, err)
 		}
 	}
+	// It needs Go and a C compiler, and nothing that is installed for tests.
+	if does := sh(t, `make -n -C ../.. build install DESTDIR="$1"`, dir); !strings.Contains(does, "go build ") || strings.Contains(does, "test/deps") {
+		t.Errorf("make build install does\n%s", does)
+	}
 	if r := command(t, filepath.Join(dir, "opt/rankfs/bin/rankfs"), "version"); r.code != 0 {
 		t.Errorf("version: %v", r)
 	}
