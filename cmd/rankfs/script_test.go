@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 	command := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		p := &program{
-			out: os.Stdout, err: os.Stderr, serve: serveFake,
+			out: os.Stdout, err: &saidOnce{Writer: os.Stderr}, serve: serveFake,
 			now: ticking(), stale: staleHere, run: os.Getenv("RUN"), cores: 2,
 		}
 		if os.Getenv("REAL") != "" {
@@ -44,6 +46,30 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){"rankfs": command, mounting.HelperName: command, mounting.UmountHelperName: command})
 }
+
+// A saidOnce ends a command that says one thing twice in its error and what is to be done.
+type saidOnce struct {
+	io.Writer
+	clauses map[string]bool // of the error; nil: it has said none
+}
+
+func (w *saidOnce) Write(b []byte) (int, error) {
+	if w.clauses == nil && strings.HasPrefix(string(b), "rankfs: ") {
+		w.clauses = make(map[string]bool)
+	}
+	for _, clause := range clauses.Split(string(b), -1) {
+		if w.clauses[clause] {
+			fmt.Fprintf(w.Writer, "%q is said twice\n", clause)
+			os.Exit(99)
+		}
+		if w.clauses != nil && len(clause) >= 16 {
+			w.clauses[clause] = true
+		}
+	}
+	return w.Writer.Write(b)
+}
+
+var clauses = regexp.MustCompile(`[:;,] |\n *`)
 
 // staleHere is without what other tests on this machine leave for a moment.
 func staleHere() []string {
