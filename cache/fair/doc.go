@@ -2,9 +2,9 @@
 //
 // # The rule
 //
-// Memory is divided by waiting, under a policy that knows jobs. A job waits if some of its opens do, or if it has no more
-// than its due and would wait for whatever it lost, as none of its opens is foreseen; its
-// due is 1/n of memory, of n jobs.
+// Memory is divided by waiting, under a policy that knows jobs. A job waits if some of its
+// opens do, or if it has no more than its due and would wait for whatever it lost, as none of
+// its opens is foreseen; its due is 1/n of memory, of n jobs.
 //
 //  1. A job that waits and has no more than its due keeps it.
 //  2. One that waits takes from those that do not; if it has less than its due, from
