@@ -193,6 +193,9 @@ func (p *column) last(i int) state.Commit {
 	return p.Maps.At(i)
 }
 
+// number is that of a map, which may be higher than how many there are before it.
+func (p *column) number(i int) uint64 { return p.Maps.At(i).Map }
+
 // own reports whether a node is this one.
 func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Self() }
 

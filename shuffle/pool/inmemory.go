@@ -25,6 +25,7 @@ func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f 
 	return p.atOnce(ctx, lent, func(all held) error {
 		runs := make([]record.Run, len(of))
 		for i, some := range of {
+			runs[i].Map = some[0].of.number(some[0].i)
 			for _, s := range some {
 				b, err := p.records.Cut(all[s.of][s.i], s.keys)
 				if err != nil {

@@ -51,7 +51,7 @@ func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here
 	runs := make([]record.Run, len(of))
 	for i, some := range of {
 		all.of[i] = newStream(feed{ctx, p, failed}, some, here, size, b[each*int64(i):each*int64(i+1)], all.queue)
-		runs[i].More = all.of[i].more
+		runs[i].Map, runs[i].More = some[0].of.number(some[0].i), all.of[i].more
 	}
 	all.begin()
 	err = p.guard(func() error { return f(runs) })

@@ -14,6 +14,7 @@ import (
 // those that are at hand, and after them, if there is More, what that gives until it gives none.
 // A piece that it gave may be overwritten once it has given two more.
 type Run struct {
+	Map    uint64 // its number
 	Pieces [][]byte
 	More   func() (piece []byte, some bool, err error)
 }
@@ -79,7 +80,7 @@ const offsetBytes = 8
 
 // follow puts the records of runs as they stand.
 func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
-	for i, run := range runs {
+	for _, run := range runs {
 		for {
 			piece, some, err := run.Next()
 			if err != nil {
@@ -94,7 +95,7 @@ func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 				}
 				r, err := s.first(piece)
 				if err != nil {
-					return damaged(i, err)
+					return damaged(run, err)
 				}
 				out.put(nil, r)
 				piece = piece[len(r):]
@@ -104,8 +105,8 @@ func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 	return nil
 }
 
-func damaged(run int, err error) error {
-	return fmt.Errorf("run %d of a part %w: %w", run, meta.ErrCorrupt, err)
+func damaged(run Run, err error) error {
+	return fmt.Errorf("what map %d has of a part %w: %w", run.Map, meta.ErrCorrupt, err)
 }
 
 // merge puts the records of sorted runs in their order.
@@ -136,7 +137,7 @@ func (s Spec) merge(ctx context.Context, runs []Run, out *output) error {
 			}
 		}
 		if err := c.take(h.record, h.key); err != nil {
-			return err
+			return fmt.Errorf("record %d of what map %d has of the part: %w", h.number, h.more.Map, err)
 		}
 		if err := m.advance(first); err != nil {
 			return err
@@ -159,6 +160,7 @@ type head struct {
 	rest   []byte // of a piece that was not merged yet, from the record on; empty: the run has ended
 	more   Run    // that comes after
 	record []byte
+	number uint64 // of the record in the run
 	key    []byte
 }
 
@@ -184,7 +186,7 @@ func (m *merge) next(run int) (contender, error) {
 	}
 	r, err := m.first(h.rest)
 	if err != nil {
-		return contender{}, damaged(run, err)
+		return contender{}, damaged(h.more, err)
 	}
 	h.record, h.key = r, m.key(r)
 	return contender{m.prefix(h.key), run}, nil
@@ -194,6 +196,7 @@ func (m *merge) next(run int) (contender, error) {
 func (m *merge) advance(run int) error {
 	h := &m.heads[run]
 	h.rest = h.rest[len(h.record):]
+	h.number++
 	winner, err := m.next(run)
 	if err != nil {
 		return err

@@ -312,8 +312,8 @@ func TestInterrupted(t *testing.T) {
 
 // A run that ends within a record is damaged, and nothing is made of it.
 func TestDamagedRun(t *testing.T) {
-	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{Pieces: [][]byte{[]byte("aabbc")}}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "run 0 of a part") {
+	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{Map: 7, Pieces: [][]byte{[]byte("aabbc")}}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "what map 7 has of a part") {
 		t.Error(err)
 	}
 }

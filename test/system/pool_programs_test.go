@@ -88,13 +88,23 @@ func TestPoolRecipeForRecords(t *testing.T) {
 	}
 }
 
-// A record that cannot be is EBADMSG from rename(2), and state says which it is.
+// A record that cannot be is EBADMSG from rename(2), and state says which it is; a sum to
+// which all maps come is EOVERFLOW from the open of the part, and state says by which record.
 func TestRecordsThatAreRefused(t *testing.T) {
 	_, stage := pool(t, "maps=1 record=line key=1 combine=sum")
 	sh(t, `printf 'a\t1\nb\tmany\n' > "$1/.map-000000.7"`, stage)
 	r := command(t, "mv", "-f", stage+"/.map-000000.7", stage+"/map-000000")
 	state := sh(t, `cat "$1/state"`, stage)
 	if r.code == 0 || !strings.Contains(r.err, "Bad message") || !strings.Contains(state, `.map-000000.7`) || !strings.Contains(state, `record 1, at byte 4: field 2 is "many"`) {
+		t.Errorf("%v, and state: %s", r, state)
+	}
+	stage = strings.Replace(stage, "/stage", "/sums", 1)
+	sh(t, `mkdir "$1"; echo 'maps=2 copies=1 record=line key=1 combine=sum' > "$1/spec"
+printf 'b\t9223372036854775807\n' > "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"
+printf 'b\t1\na\t1\n' > "$1/.map-000001.0"; mv "$1/.map-000001.0" "$1/map-000001"`, stage)
+	r = command(t, "cat", stage+"/part-000000")
+	state = sh(t, `cat "$1/state"`, stage)
+	if r.code == 0 || !strings.Contains(r.err, "Value too large") || !strings.Contains(state, `record 1 of what map 1 has of the part: the sum for key "b" is beyond`) {
 		t.Errorf("%v, and state: %s", r, state)
 	}
 }
