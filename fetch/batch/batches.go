@@ -44,7 +44,7 @@ func (b *Batches) SizeFor(ctx context.Context, rank, step uint64) (int64, error)
 	return b.Sizes.size(b, rank, step, func() (int64, error) {
 		if b.Records(rank, step) <= plan.RecordsAtOnce {
 			m := newMarks(b, rank, step)
-			err := m.walk(ctx, 0, 0)
+			err := m.walk(ctx, m.mu.before, 1)
 			return m.mu.before[len(m.mu.before)-1], err
 		}
 		m, done := b.Sizes.marks(b, rank, step)

@@ -40,7 +40,12 @@ func (m *marks) known() (before []int64, whole bool) {
 	return m.mu.before, m.mu.whole
 }
 
-// complete sees to it that they are whole, and returns the bytes of all records.
+// marksAtOnce is how many marks a walk makes before others have their turn: some 5 ms.
+const marksAtOnce = 16
+
+// complete sees to it that they are whole, and returns the bytes of all records. Walks
+// take turns, in the sequence in which they came, so that a batch without end, as a name
+// can ask for, does not keep others waiting.
 func (m *marks) complete(ctx context.Context, walks chan struct{}) (int64, error) {
 	select {
 	case m.walking <- struct{}{}:
@@ -48,25 +53,27 @@ func (m *marks) complete(ctx context.Context, walks chan struct{}) (int64, error
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	before, whole := m.known()
-	if !whole {
+	for {
+		before, whole := m.known()
+		if whole {
+			return before[len(before)-1], nil
+		}
 		select {
 		case walks <- struct{}{}:
-			defer func() { <-walks }()
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		if err := m.walk(ctx, uint64(len(before)-1)*plan.RecordsAtOnce, before[len(before)-1]); err != nil {
+		err := m.walk(ctx, before, marksAtOnce)
+		<-walks
+		if err != nil {
 			return 0, err
 		}
-		before, _ = m.known()
 	}
-	return before[len(before)-1], nil
 }
 
-// walk goes on from a record before which there are so many bytes.
-func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
-	x := m.batches.Version.Index
+// walk goes on from what is known, and makes so many marks at most.
+func (m *marks) walk(ctx context.Context, before []int64, most int) error {
+	x, from, bytes := m.batches.Version.Index, uint64(len(before)-1)*plan.RecordsAtOnce, before[len(before)-1]
 	err := m.batches.eachFrom(m.rank, m.step, from, func(r *recordBatch) error {
 		r.extents = x.AppendExtents(r.extents[:0], r.records)
 		for _, e := range r.extents {
@@ -75,8 +82,14 @@ func (m *marks) walk(ctx context.Context, from uint64, bytes int64) error {
 		m.mu.Lock()
 		m.mu.before = append(m.mu.before, bytes)
 		m.mu.Unlock()
+		if most--; most == 0 {
+			return errEnough
+		}
 		return ctx.Err()
 	})
+	if err == errEnough {
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/fetch/local"
 	"rankfs/meta"
 	"rankfs/shuffle/plan"
+	"rankfs/test/eventually"
 )
 
 // manyLines is the version of a dataset of lines of 2 and 3 bytes.
@@ -83,6 +86,49 @@ func TestMarksAreShared(t *testing.T) {
 	done()
 	if sizes.mu.count != m.count() || sizes.mu.order.Len() != 1 {
 		t.Errorf("%d marks of %d batches are counted", sizes.mu.count, sizes.mu.order.Len())
+	}
+}
+
+// A batch of very many records, which anybody can ask for by a name, is no hindrance for
+// those who want the size of another one.
+func TestWalksTakeTurns(t *testing.T) {
+	c := manyLines(t, 10_000)
+	sizes, err := NewSizes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sizes.Close()
+	batches := func(options string) *Batches {
+		v, err := meta.View{Dataset: "d", Ranks: 1}.With(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Batches{Plan: plan.New(v, c.Plans), Version: c, Sizes: sizes}
+	}
+	asked, leave := context.WithCancel(t.Context())
+	var strangers sync.WaitGroup
+	defer func() {
+		leave()
+		strangers.Wait()
+	}()
+	for i := range cap(sizes.walks) {
+		endless := batches(fmt.Sprintf("batch=100000000000,tail=pad,order=full,seed=%d", i))
+		m, done := sizes.marks(endless, 0, 0)
+		strangers.Go(func() {
+			defer done()
+			if _, err := endless.SizeFor(asked, 0, 0); !errors.Is(err, context.Canceled) {
+				t.Errorf("the size of a batch without end: %v", err)
+			}
+		})
+		eventually.True(t, "a batch without end is being added up", func() bool {
+			before, _ := m.known()
+			return len(before) > 1
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if size, err := batches("batch=10000,order=full").SizeFor(ctx, 0, 0); err != nil || size != 25_000 {
+		t.Errorf("%d bytes beside batches without end, %v", size, err)
 	}
 }
 
