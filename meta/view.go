@@ -332,7 +332,7 @@ var byteUnits = []struct {
 	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1},
 }
 
-// ParseBytes reads a size with its unit: 64MiB, 2G, 512B.
+// ParseBytes reads a size with its unit: 64MiB, 2G, 512B. Zero needs none.
 func ParseBytes(s string) (uint64, error) {
 	for _, u := range byteUnits {
 		number, ok := strings.CutSuffix(s, u.name)
@@ -344,6 +344,9 @@ func ParseBytes(s string) (uint64, error) {
 			break
 		}
 		return n * u.size, nil
+	}
+	if s == "0" {
+		return 0, nil
 	}
 	return 0, fmt.Errorf("size %q %w: use a number and a unit up to TiB, as 512MiB or 2GiB", s, ErrInvalid)
 }

@@ -104,6 +104,9 @@ func parseQuota(text string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("quota: %w", err)
 	}
+	if bytes == 0 {
+		return 0, failure.New(meta.ErrInvalid, "quota 0 would let nothing be written; for no quota leave it out, or use: rankfs shuffle quota JOB none")
+	}
 	return int64(bytes), nil
 }
 

@@ -86,6 +86,14 @@ func (a *agreed) wanted(spec meta.Stage) int {
 	return min(spec.Copies, max(1, a.config.Hosts()))
 }
 
+// elsewhere is how many of those other nodes have of what is written here.
+func (a *agreed) elsewhere(spec meta.Stage) int {
+	if a.config.Guest {
+		return a.wanted(spec)
+	}
+	return a.wanted(spec) - 1
+}
+
 func nameOf(j state.PoolJob, g state.PoolStage) state.StageName {
 	return state.StageName{Job: j.Name, Name: g.Name, Number: g.Number}
 }

@@ -21,9 +21,9 @@ const copyTime = 10 * time.Second
 
 // copy makes copies of an attempt, as many as its spec wants or as there are hosts, and
 // enters them into its commit: the first on this node, or with place=ring where the name
-// of the map says, as all others are. The first is made while others are.
+// of the map says, as all others are. The first is made while others are. A guest has none.
 func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
-	if is.Spec.Ring {
+	if is.Spec.Ring || g.job.pool.config.Guest {
 		return g.copyToOthers(ctx, is, c, s)
 	}
 	commit := *c
@@ -88,6 +88,10 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 			failed = append(failed, fmt.Errorf("node %s: %w", id, errs[i]))
 			nodes = slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == id })
 		}
+	}
+	if len(c.Nodes) == 0 && p.config.Guest {
+		return meta.Worded(meta.ErrUnavailable, "this node keeps nothing of the shuffle pool, as --pool-ram is 0, and no other takes a copy; rename it once more when one is up that has room: %w",
+			cmp.Or(errors.Join(failed...), errors.New("none has something for the pool")))
 	}
 	if len(c.Nodes) == 0 { // no node of the ring takes one
 		if err := g.copyTo(ctx, c.Writer, is, *c, s); err != nil {

@@ -127,7 +127,7 @@ func (l *local) makeFiles(j state.PoolJob) (*files, error) {
 		return nil, fmt.Errorf("job %s of the shuffle pool %w", j.Name, meta.ErrNotExist)
 	}
 	if l.config.RAM == 0 {
-		return nil, meta.Worded(meta.ErrQuota, "this node keeps nothing of the shuffle pool: it was mounted with --pool-ram 0")
+		return nil, meta.Worded(meta.ErrQuota, "this node keeps nothing of the shuffle pool: it was mounted without --pool-ram")
 	}
 	f, err := makeFiles(l.dir(j.Number), j)
 	if err != nil {

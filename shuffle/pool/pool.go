@@ -63,6 +63,7 @@ type Config struct {
 	Dir     string            // of its own, for the file systems of jobs
 	RAM     int64             // bytes that all jobs may have on this node; zero: none
 	Used    func(bytes int64) // is told what they have
+	Guest   bool              // this node keeps no map: what is written here goes to other nodes
 	Disk    Disk              // for files of jobs beside those; zero: none
 	State   State
 	Cluster Cluster

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -50,3 +51,44 @@ func TestCopiesByTheRing(t *testing.T) {
 }
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
+
+// What a guest writes is on other nodes alone, wherever the spec has it placed; while none takes
+// it the attempt stays, and its rename says why.
+func TestGuest(t *testing.T) {
+	s := newSite(t, 3)
+	m := s.members[2]
+	m.stop()
+	m.guest = true
+	m.offer(0, false)
+	m.start()
+	for i, spec := range []string{"copies=1", "copies=1 place=ring", "copies=3"} {
+		stage := fmt.Sprint("s", i)
+		m.stage(stage, "maps=4 parts=1 "+spec)
+		m.commit(stage, 0, 0, "text")
+		got := s.copies(stage, 0)
+		if slices.Contains(got, m.id) || len(got) != 1+i/2 {
+			t.Errorf("%s: it is on %v", spec, got)
+		}
+		for _, keeper := range s.members[:2] {
+			keeper.stop()
+		}
+		a := meta.Attempt{Map: 1}
+		m.write(stage, a, "more")
+		err := m.of(stage).Attempts().Commit(s.ctx, a, false)
+		if !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "--pool-ram is 0") || !strings.Contains(err.Error(), "node 0000000000000001") {
+			t.Errorf("%s: while no other node can be reached: %v", spec, err)
+		}
+		if len(m.left(stage)) == 0 {
+			t.Errorf("%s: the attempt has not stayed", spec)
+		}
+		for _, keeper := range s.members[:2] {
+			keeper.start()
+		}
+		if err := m.of(stage).Attempts().Commit(s.ctx, a, false); err != nil {
+			t.Errorf("%s: when they can be again: %v", spec, err)
+		}
+		if got := m.left(stage); len(got) > 0 {
+			t.Errorf("%s: the guest has %v left", spec, got)
+		}
+	}
+}

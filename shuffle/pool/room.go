@@ -12,8 +12,12 @@ import (
 const leastFree = 16
 
 // Room is how many bytes this node has for the pool, in memory and on its disk, and whether
-// it takes no copies for now. A disk that was left alone after an error has nothing free.
+// it takes no copies for now. A disk that was left alone after an error has nothing free. A guest
+// has none.
 func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
+	if p.config.Guest {
+		return 0, false
+	}
 	bytes = p.config.RAM
 	free := p.budget.free()
 	if p.local.disk != nil {
@@ -28,7 +32,8 @@ func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 }
 
 // Keepers are the nodes that are up, as placement knows them. One has room that has said so,
-// unless it is full or drained. This node has what is written on it whatever it has said.
+// unless it is full or drained. Of self, which is empty on a guest, what is written there is
+// kept whatever it has said.
 func Keepers(nodes []state.Node, self string) (all []placement.Node) {
 	for _, n := range nodes {
 		room := n.Pool

@@ -68,6 +68,8 @@ type member struct {
 	wire *wire.Client
 	stop func() // ends its daemon, and leaves its files
 
+	guest bool // it keeps no map
+
 	behind atomic.Bool // it has applied no commit yet, until it asks what there is
 }
 
@@ -120,9 +122,13 @@ func (m *member) start() {
 	t.Helper()
 	client := wire.New(m.site.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
 	m.wire = client
+	self := m.id
+	if m.guest {
+		self = ""
+	}
 	m.Pool = pool.New(pool.Config{
-		Dir: m.dir, RAM: m.ram, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
-		Nodes: func() []placement.Node { return m.site.up(m.id) },
+		Dir: m.dir, RAM: m.ram, Guest: m.guest, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
+		Nodes: func() []placement.Node { return m.site.up(self) },
 		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
 		Log:   slog.New(m.site.log),
 	})

@@ -58,7 +58,7 @@ type tail struct {
 // what it has in the end.
 func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 	is, err := g.is()
-	if err != nil || !is.Specified() || is.Spec.Ring || is.Spec.Records.Kind != meta.NoRecords || all.wanted(is.Spec) < 2 {
+	if err != nil || !is.Specified() || is.Spec.Ring || is.Spec.Records.Kind != meta.NoRecords || all.elsewhere(is.Spec) == 0 {
 		return
 	}
 	path := f.store().at(attemptPath(g.number, a))

@@ -62,3 +62,36 @@ func keptBy(t *testing.T, asked *daemon.Place, stage string) map[string]int {
 	}
 	return kept
 }
+
+// What is written on a node with --pool-ram 0 is on other nodes when its rename returns, in as
+// many copies as they are, and nothing of it stays.
+func TestAGuestOfThePool(t *testing.T) {
+	t.Parallel()
+	c := cluster.Bare(t)
+	m := gather(t, c, c.Hosts()[:2])
+	keeper, guest := m.Nodes[0], m.Nodes[1]
+	keeper.Options("--pool-ram", "64MiB")
+	guest.Options("--pool-ram", "0")
+	m.Found()
+	defer func() { endJob(t, m.Nodes) }()
+	inJob(guest, `mkdir -p "$1/s" "$1/large"
+echo 'maps=3 parts=2 record=line key=1 sort=key' > "$1/s/spec"
+for m in 0 1 2; do seq "$m" 3 3000 > "$1/s/.map-00000$m.0"; mv "$1/s/.map-00000$m.0" "$1/s/map-00000$m"; done
+echo 'maps=1 parts=1 copies=1' > "$1/large/spec"
+head -c 12000000 /dev/zero > "$1/large/.map-000000.0"; mv "$1/large/.map-000000.0" "$1/large/map-000000"
+seq 9 > "$1/blob/.numbers"; mv "$1/blob/.numbers" "$1/blob/numbers"`)
+	if got := keptBy(t, guest, "job/s"); !maps.Equal(got, map[string]int{keeper.Host.Name: 3}) {
+		t.Errorf("maps are on %v", got)
+	}
+	for _, n := range m.Nodes {
+		got := inJob(n, `export LC_ALL=C; sort -c "$1/s/part-000000"; sort -c "$1/s/part-000001"
+[ "$(sort -n "$1/s/part-000000" "$1/s/part-000001" | sha256sum)" = "$(seq 0 3000 | sha256sum)" ]
+cmp -n 12000000 "$1/large/part-000000" /dev/zero; tr -d '\n' < "$1/blob/numbers"`)
+		if got != "123456789" {
+			t.Errorf("on %s the blob has %q", n.Host.Name, got)
+		}
+	}
+	if out := guest.Must("find", guest.Dir+"/state/pool", "-type", "f", "-size", "+0"); out != "" {
+		t.Errorf("the guest has kept %s", out)
+	}
+}

@@ -166,7 +166,10 @@ func (o Options) Config(dir string) (node.Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("pool-ram: %w", err)
 		}
-		if c.PoolRAM = int64(ram); c.PoolRAM > c.RAMBytes {
+		switch c.PoolRAM = int64(ram); {
+		case ram == 0:
+			c.PoolRAM, c.PoolGuest = c.RAMBytes/guestPart, true
+		case c.PoolRAM > c.RAMBytes:
 			return c, failure.New(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
 				meta.FormatBytes(ram), meta.FormatBytes(uint64(c.RAMBytes)))
 		}
@@ -176,7 +179,7 @@ func (o Options) Config(dir string) (node.Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("pool-%w", err)
 		}
-		if c.PoolRAM == 0 {
+		if c.PoolRAM == 0 || c.PoolGuest {
 			return c, failure.New(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
 		}
 		c.PoolNVMe = node.Disk{Path: where, Bytes: int64(size)}
@@ -216,6 +219,10 @@ func (o Options) Level() (level slog.Level, err error) {
 	}
 	return level, err
 }
+
+// guestPart is the part of --ram that a node without memory for the pool may have of what
+// is written there, until other nodes have it.
+const guestPart = 8
 
 // splitNVMe reads DIR:SIZE. A directory may have colons in its name.
 func splitNVMe(s string) (dir string, size uint64, err error) {

@@ -35,7 +35,7 @@ func (o *Options) table() []option {
 		{name: "nvme", value: &o.nvme, path: true, usage: "keep batches that leave memory on a disk: `DIR:SIZE`, as /nvme/rankfs:200GiB; once for each disk"},
 		{name: "nvme-floor", value: &o.nvmeFloor, usage: "leave `SIZE` or N% of each of those disks free"},
 		{name: "ram", value: &o.ram, usage: "keep batches in memory up to `SIZE`, as 16GiB (default a quarter of the memory)"},
-		{name: "pool-ram", value: &o.poolRAM, usage: "have a shuffle pool, whose jobs may keep `SIZE` of that together"},
+		{name: "pool-ram", value: &o.poolRAM, usage: "have a shuffle pool, whose jobs may keep `SIZE` of that together; with 0 other nodes keep it"},
 		{name: "pool-nvme", value: &o.poolNVMe, path: true, usage: "keep copies of the shuffle pool, and what memory has no room for, on a disk: `DIR:SIZE`"},
 		{name: "cache-policy", value: &o.cachePolicy, usage: "decide what is kept by the policy `NAME`, one of " + strings.Join(policies, ", ") + " (default " + policies[0] + ")"},
 		{name: "private", value: &o.private, usage: "let no other user read the mount, or ask its daemon"},

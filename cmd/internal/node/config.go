@@ -37,6 +37,7 @@ type Config struct {
 	Join, Token       string // a node of the cluster to join, and what lets this one in
 	CachePolicy       string // of cache/policy.Names; empty: the first
 	PoolRAM           int64  // what all jobs of the shuffle pool may have of RAMBytes; zero: this node has no pool
+	PoolGuest         bool   // what is written to the pool here goes to other nodes
 	PoolNVMe          Disk   // for files of the shuffle pool beside those; zero: none
 	Log               *slog.Logger
 }

@@ -20,7 +20,8 @@ func (n *node) newPool() *pool.Pool {
 	c, m := n.config, n.member
 	return pool.New(pool.Config{
 		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
-		Disk: pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
+		Guest: c.PoolGuest,
+		Disk:  pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
 		Wire: m.wire, Log: c.Log,
 		Nodes: n.keepers,
 		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
@@ -34,7 +35,11 @@ func (n *node) newPool() *pool.Pool {
 
 // keepers are the nodes that are up, in the racks that sources know.
 func (n *node) keepers() []placement.Node {
-	all := pool.Keepers(n.member.machine.Nodes(), n.member.group.Self())
+	self := n.member.group.Self()
+	if n.config.PoolGuest {
+		self = ""
+	}
+	all := pool.Keepers(n.member.machine.Nodes(), self)
 	for i := range all {
 		all[i].Rack = n.catalog.Rack(all[i].Host)
 	}
