@@ -308,3 +308,30 @@ func TestAnotherSpecInTheMiddle(t *testing.T) {
 		})
 	}
 }
+
+// A copy for a node that says nothing any more is waited for until the cluster knows that the
+// node is down: that is sooner than the node is given up by who sends it.
+func TestCopyForANodeThatGoesDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 2)
+		m, other := s.members[0], s.members[1]
+		m.stage("s", "maps=1 parts=1 copies=2")
+		s.mu.Lock()
+		s.mu.silent[other.id] = true
+		s.mu.Unlock()
+		time.AfterFunc(2*time.Second, func() {
+			s.mu.Lock()
+			s.mu.lost[other.id] = true
+			s.mu.Unlock()
+			s.must(state.Sender{Node: m.id}, &state.MakeJob{Node: m.id, Name: "other", UID: 7})
+		})
+		begin := time.Now()
+		m.commit("s", 0, 0, "text")
+		if took := time.Since(begin); took != 2*time.Second {
+			t.Errorf("it took %v of the virtual clock", took)
+		}
+		if got := s.copies("s", 0); !slices.Equal(got, []string{m.id}) {
+			t.Errorf("the map has copies on %v", got)
+		}
+	})
+}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -16,7 +14,6 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
-	"rankfs/shuffle/placement"
 )
 
 // The calls of other nodes, by numbers that never change their meaning.
@@ -188,7 +185,7 @@ func (p peers) send(ctx context.Context, node string, r copyRequest, s sent, res
 		return err
 	}
 	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + r.Commit.Size - r.Has)}
-	_, err = p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
+	return p.push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
 		if s.begins != nil {
 			s.begins()
 		}
@@ -197,36 +194,6 @@ func (p peers) send(ctx context.Context, node string, r copyRequest, s sent, res
 		}
 		return wire.From(rest)(ctx, emit)
 	})
-	return err
-}
-
-// pull asks a node that is up as long as the cluster says so, which is sooner than a node
-// that is silent is given up.
-func (p peers) pull(ctx context.Context, node string, q wire.Request, to wire.Sink) error {
-	isUp := func() bool {
-		return slices.ContainsFunc(p.config.Nodes(), func(n placement.Node) bool { return n.ID == node })
-	}
-	if !isUp() { // it is the last that has a copy
-		return p.config.Wire.Pull(ctx, node, q, to)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for {
-			changed := p.config.State.Changed()
-			if !isUp() {
-				cancel()
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	defer watch.Wait()
-	defer cancel()
-	return p.config.Wire.Pull(ctx, node, q, to)
 }
 
 // weighAt has another node do that.

@@ -269,6 +269,5 @@ func (all *tails) more(ctx context.Context, t *tail, node string, file *os.File,
 		return err
 	}
 	q := wire.Request{Call: pushTail, Body: body, Bytes: uint64(n)}
-	_, err = all.config.Wire.Push(ctx, node, q, wire.From(io.NewSectionReader(file, at, n)))
-	return err
+	return all.push(ctx, node, q, wire.From(io.NewSectionReader(file, at, n)))
 }
