@@ -2,6 +2,7 @@ package meta
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,20 @@ type Stage struct {
 	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
 	Life    time.Duration // how long the job lives when nobody uses it
 	Records Records       // what the pool knows of what is in maps
+}
+
+// CheckStage reports why the text of a spec is not to be taken from anybody. Releases before
+// took what has no meaning: so ParseStage reads it still, from logs and of other nodes.
+func CheckStage(text string) error {
+	s, err := ParseStage(text)
+	if err != nil {
+		return err
+	}
+	saysSep := slices.ContainsFunc(strings.Fields(text), func(field string) bool { return strings.HasPrefix(field, "sep=") })
+	if saysSep && s.Records.Key.Field == 0 {
+		return fmt.Errorf("sep= in spec %w: fields end there, and the key is none; write key=N for field N, or leave sep= out", ErrInvalid)
+	}
+	return nil
 }
 
 // ParseStage reads the text of a spec.

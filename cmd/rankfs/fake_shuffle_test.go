@@ -96,7 +96,7 @@ func (n *fakeNode) MakePool(_ context.Context, _ control.User, r control.PoolReq
 		return err
 	}
 	if r.Spec != "" {
-		if _, err := meta.ParseStage(r.Spec); err != nil {
+		if err := meta.CheckStage(r.Spec); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -246,6 +247,11 @@ func TestSpecs(t *testing.T) {
 	c.refuse(meta.ErrBusy, spec("maps=5 parts=2"))
 	c.do(signedBy(other, &state.ResetStage{StageName: stageName, Generation: c.stage().Generation}))
 	c.do(spec("maps=5 parts=2"))
+	c.do(spec("record=line sep=,")) // of a release that took this, though the key is no field
+	c.m = through(t, c.m)
+	if got := c.stage().Spec.String(); !strings.Contains(got, "sep=,") {
+		t.Errorf("the spec is %s", got)
+	}
 }
 
 // What was sealed by one spec is not committed by another; the same spec again is no other.

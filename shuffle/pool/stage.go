@@ -86,7 +86,7 @@ func (g *Stage) Spec(ctx context.Context) (string, error) {
 
 // Specify gives it its spec.
 func (g *Stage) Specify(ctx context.Context, text string) error {
-	if _, err := meta.ParseStage(text); err != nil {
+	if err := meta.CheckStage(text); err != nil {
 		return err
 	}
 	_, err := g.job.pool.agree(ctx, &state.SpecifyStage{StageName: g.named(), Spec: text})

@@ -21,6 +21,8 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"by=range":                       "by= in spec is of no use without record=",
 		"record=line combine=sum":        "it needs record=line key=1",
 		"record=line sort=none by=range": "by=range sort=none in spec",
+		"record=line key=1-3 sep=,":      "sep= in spec is not valid: fields end there, and the key is none",
+		"record=line sep=space sort=key": "write key=N for field N, or leave sep= out",
 		"record=line key=1 combine=sum sort=none": "combine=sum sort=none in spec",
 		"record=line sort=none combine=first":     "write sort=key, or leave it out",
 		"colour=red":                              "there are maps, parts, copies, ack, place, strict and ttl",

@@ -174,7 +174,7 @@ func (n *shuffles) MakePool(ctx context.Context, u control.User, r control.PoolR
 		return meta.Worded(meta.ErrExist, "%s of job %s exists already, as in every job; choose another name", stage, name)
 	}
 	if r.Spec != "" { // what is refused leaves no job behind
-		if _, err := meta.ParseStage(r.Spec); err != nil {
+		if err := meta.CheckStage(r.Spec); err != nil {
 			return err
 		}
 	}
