@@ -126,7 +126,7 @@ func (n *stageDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbed
 		return syscall.EPERM
 	}
 	if a.Map != number {
-		return n.errno("commit", name, meta.Worded(meta.ErrInvalid, "%s cannot become %s: it is an attempt of another map", name, newName))
+		return n.errno("commit", name, meta.Worded(unix.EDOM, "%s cannot become %s: it is an attempt of another map; rename it to %s", name, newName, meta.MapName(a.Map)))
 	}
 	return n.errno("commit", name, n.stage.Attempts().Commit(ctx, a, flags != 0))
 }

@@ -116,13 +116,16 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return err
 	}
 	if !is.Specified() {
-		return fmt.Errorf("stage %s %w: it has no spec yet; write one, as in: echo maps=16 parts=8 > spec", g.path(), meta.ErrInvalid)
+		return meta.Worded(unix.ENOTSUP, "stage %s has no spec yet; write one, as in: echo maps=16 parts=8 > spec", g.path())
 	}
 	switch won, err := g.hasWinner(ctx, a.Map); {
 	case err != nil:
 		return err
 	case won:
 		return g.discard(f, a, exclusive)
+	}
+	if is, err = g.numbered(ctx, is, a); err != nil {
+		return err
 	}
 	defer f.enter()()
 	from := attemptPath(g.number, a)
@@ -170,6 +173,23 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		g.job.pool.spill.relieve(within)
 	}()
 	return f.remove(g.number, a)
+}
+
+// numbered is the stage, which has a map of that number: this node may not have heard of its
+// last spec.
+func (g Attempts) numbered(ctx context.Context, is state.PoolStage, a meta.Attempt) (state.PoolStage, error) {
+	if a.Map < is.Numbers() {
+		return is, nil
+	}
+	err := g.job.pool.Know(ctx)
+	if err == nil {
+		is, err = g.is()
+	}
+	if err == nil && a.Map >= is.Numbers() {
+		err = meta.Worded(unix.EDOM, "%s is of no map of stage %s, which has %d maps from 0 on; give it the number of one, or write another maps= into spec before there is an attempt",
+			a, g.path(), is.Numbers())
+	}
+	return is, err
 }
 
 // discard removes an attempt of a map that another has won; with exclusive it is refused.

@@ -125,7 +125,7 @@ func TestOffsets(t *testing.T) {
 		if idx != nil {
 			m.lay("s", a.String()+".idx", idx)
 		}
-		if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrInvalid) {
+		if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, unix.EBADMSG) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = os.Remove(filepath.Join(m.attempts("s"), a.String()+".idx"))
@@ -134,7 +134,7 @@ func TestOffsets(t *testing.T) {
 	if err := os.Truncate(filepath.Join(m.attempts("s"), a.String()+".idx"), 1<<46); err != nil { // more than a process can have
 		t.Fatal(err)
 	}
-	if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, meta.ErrInvalid) {
+	if err := m.of("s").Attempts().Commit(s.ctx, a, false); !errors.Is(err, unix.EBADMSG) {
 		t.Errorf("of 64 TiB: %v", err)
 	}
 	m.commit("s", 0, 0, "te", "xt")
@@ -274,7 +274,7 @@ func TestAnotherSpecInTheMiddle(t *testing.T) {
 		want error
 	}{
 		"more copies": {"maps=1 parts=2 copies=2", nil},
-		"more parts":  {"maps=1 parts=3 copies=1", meta.ErrInvalid},
+		"more parts":  {"maps=1 parts=3 copies=1", unix.EBADMSG},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, 2)

@@ -217,6 +217,10 @@ func whole(size int64) offsets {
 	return binary.LittleEndian.AppendUint64(make([]byte, 8, 16), uint64(size))
 }
 
+// errNotDivided is what rename(2) is told of an attempt whose offsets cannot be, and of one whose
+// records cannot: of EINVAL mv(1) says that a directory is moved into itself.
+const errNotDivided = unix.EBADMSG
+
 // readOffsets reads and checks the offsets of an attempt of that many bytes. A stage of one
 // part needs none, nor does one whose records the pool divides: it has nil.
 func readOffsets(path string, spec meta.Stage, size int64) (offsets, error) {
@@ -228,23 +232,23 @@ func readOffsets(path string, spec meta.Stage, size int64) (offsets, error) {
 	case none && parts == 1:
 		return whole(size), nil
 	case none:
-		return nil, meta.Worded(meta.ErrInvalid, "it has no .idx file, which says where its %d parts begin: write %d numbers of 8 bytes, little-endian, the last of them its size; or have the pool divide it, with record=line and key= in the spec", parts, parts+1)
+		return nil, meta.Worded(errNotDivided, "it has no .idx file, which says where its %d parts begin: write %d numbers of 8 bytes, little-endian, the last of them its size; or have the pool divide it, with record=line and key= in the spec", parts, parts+1)
 	case err != nil:
 		return nil, err
 	case spec.Records.Ranges:
-		return nil, meta.Worded(unix.EBADMSG, "it has an .idx file, and with by=range the pool divides it: leave that out")
+		return nil, meta.Worded(errNotDivided, "it has an .idx file, and with by=range the pool divides it: leave that out")
 	}
 	o := offsets(b)
 	if uint64(n) != 8*(parts+1) || n != int64(len(b)) {
-		return nil, meta.Worded(meta.ErrInvalid, "its .idx file has %d bytes; %d parts take %d", n, parts, 8*(parts+1))
+		return nil, meta.Worded(errNotDivided, "its .idx file has %d bytes; %d parts take %d", n, parts, 8*(parts+1))
 	}
 	for i := range parts {
 		if o.at(i) > o.at(i+1) || o.at(i) < 0 {
-			return nil, meta.Worded(meta.ErrInvalid, "its .idx file goes back at part %d, from %d to %d", i, o.at(i), o.at(i+1))
+			return nil, meta.Worded(errNotDivided, "its .idx file goes back at part %d, from %d to %d", i, o.at(i), o.at(i+1))
 		}
 	}
 	if o.at(0) != 0 || o.at(parts) != size {
-		return nil, meta.Worded(meta.ErrInvalid, "its .idx file goes from %d to %d, and the file has %d bytes", o.at(0), o.at(parts), size)
+		return nil, meta.Worded(errNotDivided, "its .idx file goes from %d to %d, and the file has %d bytes", o.at(0), o.at(parts), size)
 	}
 	return o, nil
 }

@@ -204,8 +204,10 @@ func (m *poolModel) commit(t *rapid.T) {
 	case won != nil && !won.lost:
 		m.does(o, "")
 		delete(g.attempts, file)
+	case g.spec == 0:
+		m.does(o, "ENOTSUP")
 	case number >= g.spec:
-		m.does(o, "EINVAL")
+		m.does(o, "EDOM")
 	case won != nil && won.text != text:
 		m.does(o, "EBADMSG")
 	default:

@@ -44,6 +44,30 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	}
 }
 
+// Who renames an attempt that cannot be its map learns from mv(1) what is wrong with it, and from
+// the file state with what, and what to do.
+func TestRenamesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=2 parts=2 copies=1")
+	sh(t, `mkdir "$1/../none"; echo x > "$1/../none/.map-000000.0"; for map in 0 1 2; do echo x > "$1/.map-00000$map.0"; done; echo y > "$1/.map-000001.0.idx"`, stage)
+	for script, want := range map[string][2]string{
+		`mv "$1/.map-000002.0" "$1/map-000002"`:                 {"Numerical argument out of domain", ".map-000002.0 is of no map of stage job/stage, which has 2 maps from 0 on"},
+		`mv "$1/.map-000000.0" "$1/map-000001"`:                 {"Numerical argument out of domain", ".map-000000.0 cannot become map-000001: it is an attempt of another map; rename it to map-000000"},
+		`mv "$1/.map-000000.0" "$1/map-000000"`:                 {"Bad message", "it has no .idx file, which says where its 2 parts begin"},
+		`mv "$1/.map-000001.0" "$1/map-000001"`:                 {"Bad message", "its .idx file has 2 bytes; 2 parts take 24"},
+		`mv "$1/../none/.map-000000.0" "$1/../none/map-000000"`: {"Operation not supported", "stage job/none has no spec yet; write one, as in: echo maps=16 parts=8 > spec"},
+	} {
+		r := command(t, "sh", "-c", script, "sh", stage)
+		state := sh(t, `cat "$1/state" "$1/../none/state"`, stage)
+		if r.code == 0 || !strings.Contains(r.err, want[0]) || !strings.Contains(state, want[1]) {
+			t.Errorf("%s: %v, and state: %s", script, r, state)
+		}
+	}
+	if left := sh(t, `cd "$1" && ls -A | grep -c '^\.map-'`, stage); left != "4\n" {
+		t.Errorf("files of attempts that are left: %s", left)
+	}
+}
+
 // What is not for a program to make or to change is EPERM, whatever it is; who says of a
 // job's directory what it is anyway, as mkdir -m 700 does, is told nothing.
 func TestWhatCannotBeChanged(t *testing.T) {
