@@ -39,12 +39,21 @@ func jobless(t *testing.T, nodes []*daemon.Place) {
 
 // What has returned on one node holds on any other: jobs, specs, commits. Parts are the
 // same bytes on each, also after a node that had maps is gone for good; those get another
-// copy.
+// copy. What parts hold of fixed maps is the same on one, two and four nodes.
 func TestPoolOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
-	m := newTeam(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
+	m := gather(t, c, c.Hosts()[:4], "--pool-ram", "64MiB")
 	nodes := m.Nodes
+	nodes[0].Start()
+	holdGolden(t, nodes[:1])
+	token := m.Token(nodes[0], len(nodes))
+	for _, joined := range [][]*daemon.Place{nodes[:2], nodes} {
+		for _, n := range joined[len(joined)/2:] {
+			m.Join(n, nodes[0], token)
+		}
+		holdGolden(t, joined)
+	}
 	sh := inJob
 	defer func() { endJob(t, nodes[1:]) }()
 	sh(nodes[0], `mkdir "$1"`)
