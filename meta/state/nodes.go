@@ -32,6 +32,16 @@ func (t *nodes) member(id string) (Node, error) {
 	return Node{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 }
 
+// standing is how many of some nodes are up, as far as the leader has seen, and are not drained.
+func (s *state) standing(ids []string) (n int) {
+	for _, id := range ids {
+		if is, err := s.member(id); err == nil && is.Up && !is.Drained {
+			n++
+		}
+	}
+	return n
+}
+
 // change replaces a node by what f makes of it.
 func (t *nodes) change(s *state, id string, f func(*Node)) (Result, error) {
 	n, err := t.member(id)

@@ -282,6 +282,29 @@ func TestSealedByAPerson(t *testing.T) {
 	}
 }
 
+// A copy is spare when as many others as are wanted are on nodes that are up and stay.
+func TestSpareCopies(t *testing.T) {
+	c := pooled(t, "maps=1 copies=1")
+	c.won(commitOf(0, 0, other, 5))
+	keep := func(node string, has bool) *state.KeepCopy {
+		return &state.KeepCopy{StageName: stageName, Node: node, Sum: 5, Has: has, Spare: !has}
+	}
+	c.refuse(meta.ErrOvertaken, signedBy(other, keep(other, false)))
+	c.do(signedBy(hostile, keep(hostile, true)))
+	n, _ := c.m.Node(other)
+	c.do(byLeader(leader, &state.Health{ID: other, Life: n.Life}))
+	c.refuse(meta.ErrOvertaken, signedBy(hostile, keep(hostile, false)))
+	c.do(byLeader(leader, &state.Health{ID: other, Life: n.Life, Up: true}))
+	c.do(signedBy(operator, &state.Drain{ID: other, Drained: true}))
+	c.refuse(meta.ErrOvertaken, signedBy(hostile, keep(hostile, false)))
+	c.do(signedBy(operator, &state.Drain{ID: other}))
+	c.do(signedBy(hostile, keep(hostile, false)))
+	c.refuse(meta.ErrOvertaken, signedBy(other, keep(other, false)))
+	if got, _ := c.m.Commit(c.stage().Number, 0); !slices.Equal(got.Nodes, []string{other}) {
+		t.Errorf("copies are on %v", got.Nodes)
+	}
+}
+
 // A map that is lost is healed by equal bytes and by no others; a reset begins anew,
 // and what was meant for the generation before comes too late.
 func TestLostMaps(t *testing.T) {

@@ -183,6 +183,9 @@ type KeepCopy struct {
 	Map  uint64
 	Sum  uint64 // of the copy, or of what was lost
 	Has  bool   `json:",omitempty"`
+
+	// Spare is a copy that the node gives up as enough others have one.
+	Spare bool `json:",omitempty"`
 }
 
 func (c *KeepCopy) about(*state) string { return c.Node }
@@ -202,6 +205,9 @@ func (c *KeepCopy) apply(s *state) (Result, error) {
 		return Result{}, meta.Worded(meta.ErrOvertaken, "copy of map %d of stage %s is of another attempt than the committed one, or none is committed", c.Map, c.Name)
 	case slices.Contains(has.Nodes, c.Node) == c.Has:
 		return Result{Commit: &has}, nil
+	case c.Spare && s.standing(has.withoutCopy(c.Node).Nodes) < g.Spec.Copies:
+		return Result{}, meta.Worded(meta.ErrOvertaken, "copy of map %d of stage %s is needed: %d others are on nodes that are up and stay", c.Map, c.Name,
+			s.standing(has.withoutCopy(c.Node).Nodes))
 	case c.Has && len(has.Nodes) >= meta.MaxCopies:
 		return Result{}, fmt.Errorf("copy of map %d of stage %s %w: there are %d", c.Map, c.Name, meta.ErrBusy, len(has.Nodes))
 	case c.Has:

@@ -104,7 +104,7 @@ func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer)
 	switch {
 	case err != nil:
 		return err
-	case len(r.Maps) != 1 || r.Whole || int64(q.Bytes) < 0:
+	case len(r.Maps) != 1 || r.Whole && q.Bytes != 0 || int64(q.Bytes) < 0:
 		return fmt.Errorf("request for bytes of a piece %w", meta.ErrInvalid)
 	case q.Bytes == 0:
 		return s.look(ctx, f, r)

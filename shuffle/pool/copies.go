@@ -193,7 +193,7 @@ func (cs *copies) sendPortion(ctx context.Context, f *files, r PieceRequest, off
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }
 
-// look looks whether a piece of a map that is here is right.
+// look looks whether a piece of a map that is here, or the whole map, is right.
 func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
 	one, err := f.find(r, r.Maps[0])
 	if err == nil {

@@ -45,7 +45,7 @@ func (s stretch) look(ctx context.Context, node string) error {
 	if s.of.own(node) {
 		return p.copies.look(ctx, s.of.files, r)
 	}
-	return p.peers.fetchPortion(ctx, node, r, 0, nil)
+	return p.peers.lookAt(ctx, node, r)
 }
 
 // A feed brings bytes of pieces of a part.

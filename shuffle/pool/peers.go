@@ -117,8 +117,12 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 	return nil
 }
 
-// fetchPortion has a node write some bytes of a piece into dst, which are not checked; or if
-// that is none, look whether its copy of the piece is right.
+// lookAt has a node look whether its copy of a piece, or of a whole map, is right.
+func (p peers) lookAt(ctx context.Context, node string, r PieceRequest) error {
+	return p.pull(ctx, node, r.call(callPortion, 0), wire.NewScatter(nil))
+}
+
+// fetchPortion has a node write some bytes of a piece into dst, which are not checked.
 func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
 	q := r.call(callPortion, len(dst))
 	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8) // behind Whole, which is not set

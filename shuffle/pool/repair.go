@@ -20,21 +20,28 @@ type repairer struct {
 
 // repair gives maps of which too few nodes that are up and stay have a copy another one: each
 // node those of which it has the first such copy, or if there is none the first that is up;
-// the most endangered first.
+// the most endangered first. Of which more have one than should, the last gives up its own.
 //
 // A node that did not take a copy is not asked again in this round, as it may take long to
 // say so. When other nodes are up, other maps may be the most endangered: a round ends.
 func (r repairer) repair(ctx context.Context) (again bool) {
 	nodes := r.config.Nodes()
 	up, active := up(nodes), activeNodes(nodes)
-	var all []endangered
+	var all, spare []endangered
 	for _, j := range r.config.State.PoolJobs() {
 		for _, g := range r.config.State.Stages(j.Number) {
 			for _, c := range r.config.State.Commits(g.Number).All() {
-				if count(c.Nodes, active) >= g.Spec.Copies {
+				n := count(c.Nodes, active)
+				if n == g.Spec.Copies {
 					continue
 				}
 				live := those(c.Nodes, active)
+				if n > g.Spec.Copies {
+					if live[n-1] == r.config.Cluster.Self() { // the last that was made
+						spare = append(spare, endangered{j, g, c, live})
+					}
+					continue
+				}
 				from := append(slices.Clone(live), those(c.Nodes, up)...)
 				if len(from) > 0 && from[0] == r.config.Cluster.Self() {
 					all = append(all, endangered{j, g, c, live})
@@ -50,7 +57,29 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 		}
 		r.repairOne(ctx, e, nodes, failed)
 	}
-	return len(failed) > 0
+	again = len(failed) > 0
+	for _, e := range spare {
+		if ctx.Err() != nil || !maps.Equal(active, activeNodes(r.config.Nodes())) {
+			return true
+		}
+		again = !r.giveUp(ctx, e) || again
+	}
+	return again
+}
+
+// giveUp gives up a copy of this node that is one too many, as that of a node that was away is
+// when it is back: once the others have looked that theirs are right, and the cluster has agreed
+// that they are enough. Its file goes with what nobody needs.
+func (r repairer) giveUp(ctx context.Context, e endangered) (done bool) {
+	self := r.config.Cluster.Self()
+	ask := PieceRequest{Stage: e.stage.Number, Generation: e.stage.Generation, Whole: true, Maps: []state.Commit{e.is}}
+	for _, id := range e.live[:len(e.live)-1] {
+		if err := r.peers.lookAt(ctx, id, ask); err != nil {
+			return false // that node tells of its loss, or it is slow
+		}
+	}
+	_, err := r.agree(ctx, &state.KeepCopy{StageName: nameOf(e.job, e.stage), Node: self, Map: e.is.Map, Sum: e.is.Sum, Spare: true})
+	return err == nil
 }
 
 // An endangered map has fewer copies on nodes that are up and stay than its stage wants.

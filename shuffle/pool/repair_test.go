@@ -3,6 +3,7 @@ package pool_test
 import (
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -172,4 +173,72 @@ func TestAnotherLossWhileCopiesAreMade(t *testing.T) {
 			t.Errorf("maps got copies in the order %v; after the second loss %v had one left", order, endangered)
 		}
 	})
+}
+
+// A copy that was made for a node that was away goes when that is back, if what is there is what
+// it was: else none goes.
+func TestACopyTooMany(t *testing.T) {
+	const maps = 4
+	for _, damaged := range []bool{false, true} {
+		t.Run(fmt.Sprint("damaged=", damaged), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, 3)
+				m, goes := s.members[0], s.members[1]
+				m.stage("s", fmt.Sprintf("maps=%d parts=1 copies=2", maps))
+				before := make([][]string, maps)
+				for i := range uint64(maps) {
+					m.commit("s", i, 0, fmt.Sprint("text ", i))
+					before[i] = s.copies("s", i)
+				}
+				for _, one := range s.members {
+					defer one.follow()()
+				}
+				away := func(is bool) {
+					s.mu.Lock()
+					s.mu.lost[goes.id] = is
+					s.mu.Unlock()
+					s.must(state.Sender{Node: m.id}, &state.UseJob{Node: m.id, Name: "j", Open: is}) // nodes look
+					time.Sleep(time.Minute)
+				}
+				away(true)
+				had := 0
+				for i := range uint64(maps) {
+					if !slices.Contains(before[i], goes.id) {
+						continue
+					}
+					had++
+					if got := s.copies("s", i); len(got) != 3 {
+						t.Errorf("while the node is away map %d is on %v", i, got)
+					}
+					if damaged {
+						if err := os.WriteFile(goes.mapFile("s", fmt.Sprintf("%06d", i)), []byte(fmt.Sprint("texT ", i)), 0600); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				away(false)
+				given := 0
+				for _, c := range agreed[*state.KeepCopy](s) {
+					if c.Spare {
+						given++
+					}
+				}
+				if want := map[bool]int{false: had}[damaged]; had == 0 || given != want {
+					t.Errorf("%d copies were given up, want %d of %d", given, want, had)
+				}
+				for i := range uint64(maps) {
+					want := before[i]
+					if damaged {
+						want = []string{m.id, s.members[2].id}
+					}
+					if got := s.copies("s", i); !slices.Equal(got, want) {
+						t.Errorf("when it is back map %d is on %v, and was on %v", i, got, before[i])
+					}
+				}
+				if left := s.members[2].files(); !damaged && len(left) > 4+2*2*(maps-had) {
+					t.Errorf("of %d maps that are there the node has %v", maps-had, left)
+				}
+			})
+		})
+	}
 }

@@ -105,6 +105,13 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 		t.Errorf("when a node is drained: %s", got)
 	}
 	nodes[1].Do("node", "drain", "--undo", drained)
+	eventually.Within(t, patience, "no map has more copies than it should", func() bool {
+		copies := 0
+		for _, maps := range keptBy(t, nodes[1], "job/s") {
+			copies += maps
+		}
+		return copies == 8*2
+	})
 }
 
 // A job and a stage that were removed on one node are gone on another, whose kernel knew them,
