@@ -113,6 +113,7 @@ soak: deps
 	$(GO) test -count 1 -timeout 1h -run TestPoolCensus -v ./test/system -census 100
 	$(GO) test -count 1 -timeout 1h -run TestStoppedDaemon -v ./test/system -stopped 1m
 	$(GO) test -count 1 -timeout 1h -run TestLargePart -v ./test/system -part-mib 8192
+	$(GO) test -count 1 -timeout 1h -run TestLongRecords -v ./test/system -record-mib 1024
 	$(GO) test -count 1 -timeout 2h -run TestManyMaps -v ./test/system -pool-maps 262144
 	$(GO) test -count 1 -timeout 3h -run TestPoolCensus -v ./test/nodes -census 100
 	test/posix 20 20000
