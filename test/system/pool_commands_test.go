@@ -38,6 +38,7 @@ func TestPoolCommands(t *testing.T) {
 	says(n.cli("shuffle", "quota", "words", "none"), 0, "words has no quota\n")
 	says(owner.rankfs(n, "shuffle", "create", "words/blob", "parts=2"), 4, "blob of job words exists already, as in every job")
 	says(owner.rankfs(n, "shuffle", "create", "refused/sums", "maps=none"), 2, "maps=none in spec is not valid")
+	says(owner.rankfs(n, "shuffle", "create", "refused/sums", "record=line", "key=1-4", "sep=,"), 2, "write key=N for field N, or leave sep= out")
 	says(owner.rankfs(n, "shuffle", "create", "refused/a/b"), 2, `name "a/b" is not valid`)
 	says(owner.rankfs(n, "shuffle", "show", "refused"), 3, "job refused of the shuffle pool does not exist")
 	says(other.rankfs(n, "shuffle", "rm", "words"), 7, "is user 12345's")
