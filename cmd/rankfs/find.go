@@ -104,12 +104,15 @@ func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
 
 // noMount is the error where nothing runs, though something may have run.
 func (p *program) noMount() error {
-	if left := p.stale(); len(left) > 0 {
+	left := p.stale()
+	for _, closed := range private() {
+		if !slices.Contains(left, closed) {
+			return errPrivate(closed)
+		}
+	}
+	if len(left) > 0 {
 		return failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
 			"clean up with: rankfs umount %s", left[0])
-	}
-	if closed := private(); len(closed) > 0 {
-		return errPrivate(closed[0])
 	}
 	return failure.Hint(failure.New(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
 }

@@ -117,9 +117,11 @@ func TestAdminGroupMayChange(t *testing.T) {
 	}
 }
 
+// Who may not use a mount is told so, also where the daemon of another has died.
 func TestPrivateMount(t *testing.T) {
 	t.Parallel()
 	n := start(t, "--private", "--admin-group", "4711")
+	start(t).Kill()
 	one := newPerson(t, 1234, 4711)
 	if r := one.rankfs(n, "status"); r.code != 7 || !strings.Contains(r.err, "is not open to you") {
 		t.Errorf("status: %v", r)
