@@ -104,7 +104,11 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 		return t.readQueue(cancel, input, h.queue, buf)
 	}
 	if h.table != nil {
-		return fuse.ReadResultData(h.table.read(buf[:0], input.Offset, len(buf))), fuse.OK
+		part, err := h.table.read(requestContext(cancel), buf[:0], input.Offset, len(buf))
+		if err != nil {
+			return nil, t.errno("read table", "", err)
+		}
+		return fuse.ReadResultData(part), fuse.OK
 	}
 	if h.offsets != nil {
 		return t.readOffsets(cancel, input, h.offsets, buf)

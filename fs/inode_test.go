@@ -161,14 +161,16 @@ func TestDropWhileAViewIsLookedUp(t *testing.T) {
 
 // A table read in parts of any size is the same text.
 func TestTableInParts(t *testing.T) {
-	table := Table{Lines: 50, Width: 9, Append: func(dst []byte, i uint64) []byte { return fmt.Appendf(dst, "line %03d\n", i) }}
-	whole := table.read(nil, 0, 1<<20)
-	if len(whole) != 450 {
-		t.Fatalf("%d bytes", len(whole))
+	table := Table{Lines: 50, Width: 9, Append: func(_ context.Context, dst []byte, i uint64) ([]byte, error) {
+		return fmt.Appendf(dst, "line %03d\n", i), nil
+	}}
+	whole, err := table.read(t.Context(), nil, 0, 1<<20)
+	if err != nil || len(whole) != 450 {
+		t.Fatalf("%d bytes, %v", len(whole), err)
 	}
 	for range 1000 {
 		from, n := rand.IntN(500), rand.IntN(100)
-		got := table.read(make([]byte, 0, n), uint64(from), n)
+		got, _ := table.read(t.Context(), make([]byte, 0, n), uint64(from), n)
 		want := whole[min(from, 450):min(from+n, 450)]
 		if string(got) != string(want) {
 			t.Fatalf("%d bytes from %d: %q, want %q", n, from, got, want)

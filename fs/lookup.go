@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"context"
 	"path"
 	"strings"
 	"time"
@@ -193,7 +194,7 @@ const (
 	hostsCalled  = attrPrefix + "host." // and a name
 )
 
-func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
+func (t *Tree) xattrs(ctx context.Context, ino uint64) ([]Attribute, error) {
 	if ino < inoViews {
 		return nil, nil
 	}
@@ -205,7 +206,7 @@ func (t *Tree) xattrs(ino uint64) ([]Attribute, error) {
 	case kindView:
 		return n.dir.Totals(), nil
 	case kindBatch, kindOffsets:
-		return n.dir.Attributes(n.rank, n.step), nil
+		return n.dir.Attributes(ctx, n.rank, n.step)
 	}
 	return nil, nil
 }
@@ -217,7 +218,7 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 	if name, ok := strings.CutPrefix(attr, hostsCalled); ok {
 		return t.hostsCalled(header.NodeId, name, dest)
 	}
-	all, err := t.xattrs(header.NodeId)
+	all, err := t.xattrs(requestContext(cancel), header.NodeId)
 	if err != nil {
 		return 0, statusOf(err)
 	}
@@ -268,7 +269,7 @@ func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32
 }
 
 func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	all, err := t.xattrs(header.NodeId)
+	all, err := t.xattrs(requestContext(cancel), header.NodeId)
 	if err != nil {
 		return 0, statusOf(err)
 	}

@@ -1,16 +1,20 @@
 package fs
 
+import "context"
+
 func (t Table) size() int64 { return int64(t.Lines) * int64(t.Width) }
 
 // read appends up to n bytes of the table from the given offset.
-func (t *Table) read(dst []byte, offset uint64, n int) []byte {
+func (t *Table) read(ctx context.Context, dst []byte, offset uint64, n int) (_ []byte, err error) {
 	width := uint64(t.Width)
 	skip := int(offset % width)
 	for line := offset / width; line < t.Lines && len(dst) < n+skip; line++ {
-		dst = t.Append(dst, line)
+		if dst, err = t.Append(ctx, dst, line); err != nil {
+			return nil, err
+		}
 	}
 	if len(dst) <= skip {
-		return nil
+		return nil, nil
 	}
-	return dst[skip:min(len(dst), n+skip)]
+	return dst[skip:min(len(dst), n+skip)], nil
 }

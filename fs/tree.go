@@ -66,7 +66,7 @@ type Attributed interface {
 	// Totals are the extended attributes of the directory, Attributes those
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
-	Attributes(rank, step uint64) []Attribute
+	Attributes(ctx context.Context, rank, step uint64) ([]Attribute, error)
 	// HostsCalled are those in the table of chunks that are the host of this name,
 	// whatever it is called there: an attribute for each name, so it is not listed.
 	HostsCalled(name string) []string
@@ -112,7 +112,7 @@ type Slab interface {
 type Table struct {
 	Lines  uint64
 	Width  int // of a line, with its newline
-	Append func(dst []byte, line uint64) []byte
+	Append func(ctx context.Context, dst []byte, line uint64) ([]byte, error)
 }
 
 // An Attribute is one extended attribute.

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -31,16 +32,16 @@ func (v *View) Chunks() fs.Table {
 	return fs.Table{
 		Lines: 1 + uint64(n),
 		Width: len(strings.Join(titles, "")),
-		Append: func(dst []byte, i uint64) []byte {
+		Append: func(_ context.Context, dst []byte, i uint64) ([]byte, error) {
 			if i == 0 {
-				return append(dst, strings.Join(titles, "")...)
+				return append(dst, strings.Join(titles, "")...), nil
 			}
 			number := int(i - 1)
 			c := x.Chunk(number)
 			for i, n := range []int64{int64(number), x.ChunkOffset(number), c.Bytes, int64(c.First), int64(c.Records)} {
 				dst = appendCell(dst, n, len(titles[i]))
 			}
-			return appendHosts(dst, a.chunkHosts(a.host, number), len(titles[5]))
+			return appendHosts(dst, a.chunkHosts(a.host, number), len(titles[5])), nil
 		},
 	}
 }

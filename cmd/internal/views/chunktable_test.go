@@ -42,7 +42,11 @@ func viewOf(t *testing.T, fill func(*index.Builder, uint32)) *View {
 func lines(t *testing.T, table fs.Table) (all []string) {
 	t.Helper()
 	for i := range table.Lines {
-		line := string(table.Append(nil, i))
+		text, err := table.Append(t.Context(), nil, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := string(text)
 		if len(line) != table.Width || strings.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("line %d has %d bytes, want %d: %q", i, len(line), table.Width, line)
 		}
@@ -126,7 +130,7 @@ func TestManyChunks(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	line, at := make([]byte, 0, table.Width), 0
 	for i := range chunks {
-		line = table.Append(line[:0], uint64(i+1))
+		line, _ = table.Append(t.Context(), line[:0], uint64(i+1))
 		want := fmt.Sprintf("%d %d %d %d 1 data%d,data100,data101", i, at, i%1000, i, i%100)
 		if i%997 == 0 && strings.Join(strings.Fields(string(line)), " ") != want {
 			t.Fatalf("line %d is %q, want %s", i+1, line, want)

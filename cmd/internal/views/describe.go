@@ -66,9 +66,13 @@ func (a *assignment) stepRecords() uint64 {
 }
 
 // Attributes implements fs.View.
-func (v *View) Attributes(rank, step uint64) []fs.Attribute {
+func (v *View) Attributes(ctx context.Context, rank, step uint64) ([]fs.Attribute, error) {
 	a := v.now()
-	id, holders := a.ID(), a.Holders(a.host, rank, step)
+	holders, err := a.HoldersFor(ctx, a.host, rank, step)
+	if err != nil {
+		return nil, err
+	}
+	id := a.ID()
 	tier, ok := v.views.cache.Contains(a.Batches, rank, step)
 	if !ok {
 		tier = "source"
@@ -82,5 +86,5 @@ func (v *View) Attributes(rank, step uint64) []fs.Attribute {
 		{Name: "tier", Value: tier},
 		{Name: "hosts", Value: strings.Join(holders.names(), ",")},
 		{Name: "local", Value: strconv.FormatInt(holders.On(a.host), 10)},
-	}
+	}, nil
 }

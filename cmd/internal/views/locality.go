@@ -2,6 +2,7 @@ package views
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,18 +41,25 @@ func (h Holders) On(host string) (bytes int64) {
 // Holders finds out which hosts hold a batch, as last heard. A source that lies on this host
 // is held by that, whatever it is called.
 func (b *Batches) Holders(own string, rank, step uint64) Holders {
+	h, _ := b.HoldersFor(context.Background(), own, rank, step) // nobody leaves
+	return h
+}
+
+// HoldersFor is Holders for a caller that may leave: bytes are added up by record.
+func (b *Batches) HoldersFor(ctx context.Context, own string, rank, step uint64) (Holders, error) {
 	h := make(Holders)
 	if !b.Version.Source.Remote && !b.View().ByChunk() {
-		h[b.Version.Source.Host(own)] = b.Size(rank, step)
-		return h
+		size, err := b.SizeFor(ctx, rank, step)
+		h[b.Version.Source.Host(own)] = size
+		return h, err
 	}
-	b.Version.EachChunk(b.Plan, rank, step, func(chunk int, bytes int64) error {
+	err := b.Version.EachChunk(b.Plan, rank, step, func(chunk int, bytes int64) error {
 		for _, host := range b.chunkHosts(own, chunk) {
 			h[host] += bytes
 		}
-		return nil
+		return ctx.Err()
 	})
-	return h
+	return h, err
 }
 
 // chunkHosts are all that hold a chunk, as last heard.
@@ -75,15 +83,22 @@ func (v *View) Locality() fs.Table {
 	return fs.Table{
 		Lines: 1 + a.Cut().Ranks*a.Cut().Steps(),
 		Width: len(title),
-		Append: func(dst []byte, i uint64) []byte {
+		Append: func(ctx context.Context, dst []byte, i uint64) ([]byte, error) {
 			if i == 0 {
-				return append(dst, title...)
+				return append(dst, title...), nil
 			}
 			// Steps outside, ranks inside: the order in which a job reads.
 			step, rank := (i-1)/a.Cut().Ranks, (i-1)%a.Cut().Ranks
-			h := a.Holders(a.host, rank, step)
+			h, err := a.HoldersFor(ctx, a.host, rank, step)
+			if err != nil {
+				return nil, err
+			}
+			size, err := a.SizeFor(ctx, rank, step)
+			if err != nil {
+				return nil, err
+			}
 			return fmt.Appendf(dst, line, fmt.Sprintf("batch-%06d", step), rank, w, a.hostOf(rank),
-				a.Size(rank, step), h.On(a.hostOf(rank)), hosts, hosts, strings.Join(h.names(), ","))
+				size, h.On(a.hostOf(rank)), hosts, hosts, strings.Join(h.names(), ",")), nil
 		},
 	}
 }
