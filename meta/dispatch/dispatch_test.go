@@ -401,6 +401,39 @@ func TestAWaitingReaderIsWoken(t *testing.T) {
 	})
 }
 
+// A unit whose reader is not done after a while is given to another one as well, which has
+// waited for as long; whoever is done first has done it, and the other is told.
+func TestAUnitOfASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, queue.PolicyFlow, plainly, func(uint64) []string { return nil })
+		slow := c.member(0).open(0)
+		held, _, err := slow.Next(t.Context(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		quick := c.member(1).open(1)
+		for range ranks*steps - 1 {
+			if unit, over, err := quick.Next(t.Context(), true); over || err != nil || unit == held {
+				t.Fatalf("the other reader is given unit %d, %v, %v", unit, over, err)
+			}
+		}
+		unit, over, err := quick.Next(t.Context(), true)
+		if unit != held || over || err != nil {
+			t.Errorf("with nothing else left it is given unit %d, %v, %v", unit, over, err)
+		}
+		if waited := time.Since(start); waited != 10*time.Second {
+			t.Errorf("after %v of the virtual clock", waited)
+		}
+		if _, over, err := quick.Next(t.Context(), true); !over || err != nil {
+			t.Errorf("when it is done with that: %v, %v", over, err)
+		}
+		if _, _, err := slow.Next(t.Context(), true); !errors.Is(err, meta.ErrOvertaken) {
+			t.Errorf("the slow reader is told %v", err)
+		}
+	})
+}
+
 // A reader that is said to be ready is given a unit, the end or an error, and one that is
 // not is told to wait, whatever the others hold, to the end of the queue and behind it. But
 // for one by flow that would finish its unit while some are free: whether the schedule has

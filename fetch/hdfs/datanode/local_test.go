@@ -34,3 +34,25 @@ func TestLocalByAnyName(t *testing.T) {
 		}
 	}
 }
+
+// Of datanodes that are far the one is asked from which fewest streams come, among equals the
+// namenode's first; one that is here is asked however many do.
+func TestFewestStreams(t *testing.T) {
+	c := datanode.New(datanode.Config{Host: "here"})
+	far := []namenode.Replica{{ID: "x", Host: "x"}, {ID: "y", Host: "y"}, {ID: "z", Host: "z"}}
+	picks := func(replicas ...namenode.Replica) (order string) {
+		for range 4 {
+			order += c.Pick(replicas).ID
+		}
+		return order
+	}
+	if got := picks(far...); got != "xyzx" {
+		t.Errorf("streams come from %s", got)
+	}
+	if got := picks(far[0], far[1]); got != "yxyx" { // 2, 1
+		t.Errorf("further streams come from %s", got)
+	}
+	if got := picks(far[2], namenode.Replica{ID: "h", Host: "here"}); got != "hhhh" {
+		t.Errorf("with one that is here they come from %s", got)
+	}
+}
