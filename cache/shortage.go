@@ -25,8 +25,7 @@ type Shortage struct {
 
 func (s *Shortage) Error() string {
 	if s.TooLarge {
-		return fmt.Sprintf("it has %d bytes, and there is room for %d: %v; mount with --ram %s or more, or as much in one --nvme DIR:SIZE, or make it smaller, a batch by batch= of its view, a part by more parts= of its stage",
-			s.Size, s.Memory, meta.ErrNoSpace, meta.FormatRoom(meta.WholePages(s.Size)))
+		return fmt.Sprintf("a batch of %d bytes is larger than all room for one, of %d", s.Size, s.Memory) + ": " + meta.ErrNoSpace.Error()
 	}
 	if s.NoFile {
 		return fmt.Sprintf("a batch of %d bytes lacks a file: the daemon may have no more, with %d batches open", s.Size, s.Batches)

@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"sync"
 
 	"rankfs/cache"
+	"rankfs/meta"
 	"rankfs/shuffle/pool"
 )
 
@@ -39,9 +42,18 @@ func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
 	p.discard(p.stale(is.of))
 	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0, is.key)
 	if err != nil {
-		return nil, err
+		return nil, withNext(err)
 	}
 	return opened{s, is, p}, nil
+}
+
+// withNext adds to the error of a part that has room nowhere what would help.
+func withNext(err error) error {
+	if c := new(cache.Shortage); errors.As(err, &c) && c.TooLarge {
+		return fmt.Errorf("%w; mount with --ram %s or more, or as much in one --nvme DIR:SIZE, or make parts smaller by more parts= in the spec of the stage",
+			err, meta.FormatRoom(meta.WholePages(c.Size)))
+	}
+	return err
 }
 
 // stale takes those of stages that are gone, or were reset, which that of a part is not that
