@@ -8,9 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
 var (
@@ -118,19 +116,8 @@ for number in range(maps):
     os.rename(name, f"{stage}/map-{number:06d}")
 `, stage, maps, each<<20/record, record)
 	before := n.anonymous()
-	most, done := 0, make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(2 * time.Millisecond):
-				most = max(most, n.anonymous())
-			}
-		}
-	})
-	n.python(`
+	most := n.mostAnonymous(func() {
+		n.python(`
 import struct, sys
 stage, records, size = sys.argv[1], *map(int, sys.argv[2:])
 with open(f"{stage}/part-000000", "rb") as f:
@@ -138,8 +125,7 @@ with open(f"{stage}/part-000000", "rb") as f:
         assert f.read(size) == struct.pack(">Q", key) + bytes([key % 251]) * (size - 8), key
     assert not f.read(1)
 `, stage, *partMiB<<20/record, record)
-	close(done)
-	watch.Wait()
+	})
 	if more := most - before; more > 24*shadow {
 		t.Errorf("while a part of %d MiB was merged the daemon had %d MiB more that no file has", *partMiB, more)
 	}
