@@ -47,6 +47,21 @@ func (r poolReads) PoolLeft(name string) int64 {
 	return p.left(j)
 }
 
+// StagesOfJobs is how many stages each job has, by its number.
+func (r poolReads) StagesOfJobs() map[uint64]int {
+	s, done := r.read()
+	defer done()
+	p := s.pool()
+	counts := make(map[uint64]int, len(p.jobs.m))
+	for _, j := range p.jobs.m {
+		counts[j.Number] = 0
+	}
+	for k := range p.stages.m {
+		counts[k.Job]++
+	}
+	return counts
+}
+
 // Stages are those of a job, by name.
 func (r poolReads) Stages(job uint64) (all []PoolStage) {
 	s, done := r.read()

@@ -47,6 +47,20 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 	})
 }
 
+// Jobs and stages are counted as soon as they are made, whatever a node has looked at.
+func TestStagesAreCountedAtOnce(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	m.stage("one", "maps=2")
+	m.stage("two", "maps=2")
+	if _, err := m.MakeJob(t.Context(), "empty", 7, 7, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Stats(); got.Jobs != 2 || got.Stages != 2 {
+		t.Errorf("%d jobs with %d stages are counted, want 2 with 2", got.Jobs, got.Stages)
+	}
+}
+
 // What a job had is free soon after the job is removed, also while a node rests from a long look.
 func TestRemovedJobsDoNotWaitForRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,15 +38,21 @@ type tallies struct {
 	}
 }
 
-// Count is what all jobs have come to, by number, when the pool last looked.
+// Count is what all jobs have come to, by number: their stages as they are now, their maps
+// as they were when the pool last looked at itself, seconds ago at most.
 func (p *Pool) Count() map[uint64]Count {
 	p.tallies.mu.Lock()
-	defer p.tallies.mu.Unlock()
-	return p.tallies.mu.counts
+	looked := p.tallies.mu.counts
+	p.tallies.mu.Unlock()
+	counts := make(map[uint64]Count)
+	for job, stages := range p.config.State.StagesOfJobs() {
+		counts[job] = Count{stages, looked[job].PoolTally}
+	}
+	return counts
 }
 
-// Stats are as they were when the pool last looked at itself, seconds ago at most; what is
-// used is as it is now.
+// Stats are what is used, and what there is, as they are now, but for maps: those are as
+// Count has them.
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
