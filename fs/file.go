@@ -48,7 +48,7 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 		out.Fh = t.handles.add(handle{text: n.dir.Describe()})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_NOFLUSH
 	case kindQueue:
-		out.Fh = t.handles.add(handle{queue: newReading(n.dir.Queue(n.rank))})
+		out.Fh = t.handles.add(handle{queue: newReading(n.dir.Queue(n.rank, input.Uid))})
 		out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_STREAM | fuse.FOPEN_NOFLUSH
 	default:
 		return fuse.EISDIR

@@ -26,8 +26,9 @@ type View interface {
 	Batches
 	Texts
 	Attributed
-	// Queue opens the queue of a rank that takes batches dynamically, line by line.
-	Queue(rank uint64) Queue
+	// Queue opens the queue of a rank that takes batches dynamically, line by line, for a
+	// user.
+	Queue(rank uint64, uid uint32) Queue
 }
 
 // A Shape is the size of a view: its batches are all steps of all ranks.

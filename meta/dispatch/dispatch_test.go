@@ -165,7 +165,7 @@ func (m member) AskLeader(ctx context.Context, call string, request, reply any) 
 
 func (m member) open(rank uint64) *dispatch.Reader {
 	d, _ := m.machine.Dataset(dataset)
-	return dispatch.NewReaders(m, m.machine).Open(view, dataset, d.Generation, rank)
+	return dispatch.NewReaders(m, m.machine).Open(view, dataset, d.Generation, rank, 0)
 }
 
 // A job is six readers, two on each node, that read the queue to its end.

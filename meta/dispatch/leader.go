@@ -204,9 +204,11 @@ func (l *Leader) open(ctx context.Context, r TakeRequest, term uint64) (*queueLe
 // past opens a queue, if it is not open yet, and returns its state.
 func (l *Leader) past(ctx context.Context, r TakeRequest, u Units) (state.QueueState, error) {
 	units := u.Ranks * u.Steps
-	_, err := l.Group.DoFor(ctx, r.Node, &state.OpenQueue{
-		View: r.View, Generation: r.Generation, Units: units, Policy: Policy(l.Machine), Seed: u.Seed,
-	})
+	open := &state.OpenQueue{View: r.View, Generation: r.Generation, Units: units, Policy: Policy(l.Machine), Seed: u.Seed, UID: r.UID}
+	if l.Machine.Version() < state.Signed {
+		open.UID = 0
+	}
+	_, err := l.Group.DoFor(ctx, r.Node, open)
 	if err != nil {
 		return state.QueueState{}, err
 	}

@@ -23,6 +23,7 @@ type TakeRequest struct {
 	Worker     string `json:"worker"`     // the reader's id
 	Node       string `json:"node"`
 	Rank       uint64 `json:"rank"`
+	UID        uint32 `json:"uid,omitempty"` // the reader's user
 	Number     uint64 `json:"turn"`
 	Finish     bool   `json:"finish,omitempty"`
 	Wait       bool   `json:"wait,omitempty"` // at the leader, while no unit is free

@@ -44,6 +44,7 @@ type Reader struct {
 	view       string
 	generation uint64
 	rank       uint64
+	uid        uint32
 	id         string
 	asked      bool // the cluster may know this reader
 	warned     bool // its user was told that units were set aside
@@ -57,11 +58,11 @@ type Reader struct {
 }
 
 // Open opens the queue of a view, given its full name and the one that its user
-// wrote, for a reader of a rank.
-func (r *Readers) Open(view, name string, generation, rank uint64) *Reader {
+// wrote, for a reader of a rank, who is a user.
+func (r *Readers) Open(view, name string, generation, rank uint64, uid uint32) *Reader {
 	var id [8]byte
 	rand.Read(id[:])
-	reader := &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, id: hex.EncodeToString(id[:])}
+	reader := &Reader{Readers: r, name: name, view: view, generation: generation, rank: rank, uid: uid, id: hex.EncodeToString(id[:])}
 	r.open.Store(reader.id, true)
 	return reader
 }
@@ -140,7 +141,7 @@ func (r *Reader) request() TakeRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return TakeRequest{
-		View: r.view, Generation: r.generation, Worker: r.id, Node: r.cluster.Self(), Rank: r.rank,
+		View: r.view, Generation: r.generation, Worker: r.id, Node: r.cluster.Self(), Rank: r.rank, UID: r.uid,
 		Number: r.mu.number + 1, Finish: r.mu.holds,
 	}
 }

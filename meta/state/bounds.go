@@ -29,11 +29,13 @@ const (
 	MaxRuns  = 1 << 21 // runs of all rank maps that differ: 48 MiB
 
 	MaxQueues     = 4096
-	MaxUnits      = 1 << 28 // of one queue: 32 MiB
-	MaxAllUnits   = 1 << 31 // of all: 256 MiB
-	MaxWorkers    = 1 << 16 // of one queue
-	MaxAllWorkers = 1 << 20 // of all: 300 MiB
-	MaxWorkerID   = 64      // bytes
+	MaxUserQueues = MaxQueues / 4   // of one user but root
+	MaxUnits      = 1 << 28         // of one queue: 32 MiB
+	MaxAllUnits   = 1 << 31         // of all: 256 MiB
+	MaxUserUnits  = MaxAllUnits / 4 // of all queues of one user but root
+	MaxWorkers    = 1 << 16         // of one queue
+	MaxAllWorkers = 1 << 20         // of all: 300 MiB
+	MaxWorkerID   = 64              // bytes
 
 	// MaxReturns is how many workers give a unit back before it is set aside.
 	// A node that reboots, a job that is killed and a program with an error

@@ -162,49 +162,6 @@ func TestRankMapBounds(t *testing.T) {
 	}
 }
 
-func TestQueueBounds(t *testing.T) {
-	c := founded(t, 1)
-	open := func(epoch int, units uint64) *state.OpenQueue {
-		return &state.OpenQueue{View: view(epoch, 1), Generation: 1, Units: units, Policy: "flow"}
-	}
-	for epoch := range state.MaxQueues {
-		c.do(open(epoch, 1))
-	}
-	c.refuse(meta.ErrBusy, open(1<<16, 1))
-	for _, epoch := range []int{9, 7} {
-		c.do(&state.Step{View: view(epoch, 1), Worker: "w", Node: id(1), Nonce: 1})
-	}
-	c.refuse(meta.ErrBusy, open(1<<16, 1)) // they are not done
-	for _, epoch := range []int{9, 7} {
-		c.do(&state.Step{View: view(epoch, 1), Worker: "w", Node: id(1), Finish: true, Take: -1, Nonce: 2})
-	}
-	c.do(open(1<<16, 1))
-	_, seven := c.m.Queue(view(7, 1))
-	_, nine := c.m.Queue(view(9, 1))
-	if seven || !nine {
-		t.Fatal("another queue was dropped than the oldest that was done")
-	}
-}
-
-func TestUnitBounds(t *testing.T) {
-	c := founded(t, 1)
-	open := func(epoch int, units uint64) *state.OpenQueue {
-		return &state.OpenQueue{View: view(epoch, 1), Generation: 1, Units: units, Policy: "flow"}
-	}
-	for epoch := range state.MaxAllUnits / state.MaxUnits {
-		c.do(open(epoch, state.MaxUnits))
-	}
-	c.refuse(meta.ErrBusy, open(100, 1))
-	c.do(open(101, 0))
-	last := int64(state.MaxUnits - 1)
-	c.do(&state.Step{View: view(3, 1), Worker: "w", Node: id(1), Take: last, Nonce: 1})
-	c.do(&state.Step{View: view(3, 1), Worker: "w", Node: id(1), Finish: true, Take: -1, Nonce: 2})
-	c.m = through(t, c.m)
-	if q, _ := c.m.QueueState(view(3, 1)); q.Queue.Done != 1 || !isDone(q.Done, last) || isDone(q.Done, last-1) {
-		t.Fatalf("%+v", q.Queue)
-	}
-}
-
 // Of a full queue's workers those are forgotten that hold nothing and were
 // silent for longest; never one that holds a unit.
 func TestWorkerBounds(t *testing.T) {

@@ -69,7 +69,7 @@ func (m *model) open(c *state.OpenQueue) (state.Result, error) {
 	if q == nil {
 		q = &modelQueue{
 			Queue: state.Queue{
-				View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed,
+				View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed, UID: c.UID,
 				Sequence: m.next(), Opened: m.now,
 			},
 			finisher: make(map[int64]string), returns: make(map[int64][]state.Return), workers: make(map[string]*modelWorker),

@@ -7,7 +7,8 @@ import (
 )
 
 // OpenQueue opens the queue of a view. The first wins: the result is the
-// queue as it is. When there are too many, the oldest that is worked off goes.
+// queue as it is, and whoever opens it has it count among theirs. When there are too many,
+// those go of which nothing would be lost.
 type OpenQueue struct {
 	Entry
 	View       string
@@ -15,6 +16,14 @@ type OpenQueue struct {
 	Units      uint64
 	Policy     string
 	Seed       uint64 `json:",omitempty"`
+	UID        uint32 `json:",omitempty"` // the user's who opens it; root is not counted
+}
+
+func (c *OpenQueue) version() int {
+	if c.UID != 0 {
+		return max(Signed, c.Entry.version())
+	}
+	return c.Entry.version()
 }
 
 func (c *OpenQueue) check() error {
@@ -36,11 +45,11 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 	if q, ok := s.queues().get(c.View); ok {
 		return Result{Queue: q.info()}, nil
 	}
-	if err := s.queues().makeRoom(s, 1, c.Units, 0, ""); err != nil {
+	if err := s.queues().makeRoom(s, c.Units, c.UID); err != nil {
 		return Result{}, fmt.Errorf("open queue of %s: %w", c.View, err)
 	}
 	q := newQueue(Queue{
-		View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed,
+		View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed, UID: c.UID,
 		Sequence: s.next(), Opened: s.Now,
 	}, v.Ranks, s.era)
 	s.queues().add(q)

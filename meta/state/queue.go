@@ -12,6 +12,7 @@ type Queue struct {
 	Units      uint64
 	Policy     string
 	Seed       uint64
+	UID        uint32 `json:",omitempty"` // the user's who opened it first
 	Sequence   uint64 // later queues have larger numbers
 	Opened     int64  // time of the cluster
 	Run        uint64 // how often it was begun again, or what was set aside of it
@@ -57,6 +58,9 @@ func (q *queue) info() *Queue {
 
 // isOver reports whether nothing is left to do that can be done.
 func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units && len(q.holders) == 0 }
+
+// isBegun reports whether anything is done, or somebody is here who may do it.
+func (q *queue) isBegun() bool { return q.units.done > 0 || q.here > 0 }
 
 // worker is that worker to write to, nil if there is none.
 func (q *queue) worker(id string) *worker {

@@ -40,27 +40,54 @@ func (t *queues) forget(s *state, dataset string) {
 	}
 }
 
-// makeRoom drops queues that are worked off, oldest first, until there is
-// room for so much more. It does not drop the queue of the view keep.
-func (t *queues) makeRoom(s *state, queues int, units uint64, workers int, keep string) error {
-	for t.len()+queues > MaxQueues || t.units+units > MaxAllUnits || t.workers+workers > MaxAllWorkers {
-		oldest := t.oldestOver(keep)
-		if oldest == nil {
-			return fmt.Errorf("%w: %d queues of %d units and %d workers are not worked off; see: rankfs queue ls, and drop one with: rankfs queue rm",
-				meta.ErrBusy, t.len(), t.units, t.workers)
+// makeRoom drops queues of which nothing would be lost until there is room for one more, of
+// so many units, among all, and among those of its user, unless that is root.
+func (t *queues) makeRoom(s *state, units uint64, uid uint32) error {
+	for uid != 0 {
+		queues, has := t.of(uid)
+		if queues < MaxUserQueues && has+units <= MaxUserUnits {
+			break
 		}
-		t.remove(s, oldest)
+		if !t.dropOne(s, func(q *queue) bool { return q.UID == uid }) {
+			return fmt.Errorf("%w: user %d has %d queues of %d units that are not worked off, of %d and %d; see: rankfs queue ls; work some off, or have an admin drop one: rankfs queue rm",
+				meta.ErrBusy, uid, queues, has, MaxUserQueues, MaxUserUnits)
+		}
+	}
+	for t.len() >= MaxQueues || t.units+units > MaxAllUnits {
+		if !t.dropOne(s, func(*queue) bool { return true }) {
+			return fmt.Errorf("%w: %d queues of %d units are not worked off; see: rankfs queue ls, and drop one with: rankfs queue rm",
+				meta.ErrBusy, t.len(), t.units)
+		}
 	}
 	return nil
 }
 
-func (t *queues) oldestOver(keep string) (oldest *queue) {
+// of is how many queues a user has, and how many units these have.
+func (t *queues) of(uid uint32) (queues int, units uint64) {
 	for _, q := range t.m {
-		if q.isOver() && q.View != keep && (oldest == nil || q.Sequence < oldest.Sequence) {
-			oldest = q
+		if q.UID == uid {
+			queues++
+			units += q.Units
 		}
 	}
-	return oldest
+	return queues, units
+}
+
+// dropOne drops one of some queues, if nothing would be lost with it: the oldest that was
+// not begun, or else the oldest that is worked off.
+func (t *queues) dropOne(s *state, among func(*queue) bool) bool {
+	var least *queue
+	for _, q := range t.m {
+		switch {
+		case q.isBegun() && !q.isOver() || !among(q):
+		case least == nil, least.isBegun() && !q.isBegun(), least.isBegun() == q.isBegun() && q.Sequence < least.Sequence:
+			least = q
+		}
+	}
+	if least != nil {
+		t.remove(s, least)
+	}
+	return least != nil
 }
 
 // toChange is the queue to write to: a copy if a snapshot has it too.

@@ -74,7 +74,7 @@ func (in *queueReader) readQueue(info Queue) error {
 		return err
 	}
 	_, twice := in.s.queues().get(info.View)
-	if err := first(must(!twice, errTwice), must(info.Done == 0 && info.Held == 0 && info.Workers == 0 && info.Aside == 0, errWrong)); err != nil {
+	if err := first(must(!twice, errTwice), must(info.UID == 0 || in.s.version() >= Signed, errWrong), must(info.Done == 0 && info.Held == 0 && info.Workers == 0 && info.Aside == 0, errWrong)); err != nil {
 		return err
 	}
 	in.queue = newQueue(info, v.Ranks, in.s.era)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"rankfs/meta"
@@ -48,15 +51,9 @@ func TestDistantBounds(t *testing.T) {
 		{"datasets", func(s *state) { fill(&s.datasets().table, MaxDatasets) }, another, meta.ErrBusy},
 		{"datasets, one to come", func(s *state) { fill(&s.datasets().table, MaxDatasets-1) }, another, nil},
 		{"removed nodes", func(s *state) { fill(&s.nodes().removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
-		{"workers, another queue being over", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
-		{"workers, no other queue being over", func(s *state) {
-			s.queues().remove(s, s.queues().m[viewOf(1)])
-			s.queues().workers = MaxAllWorkers
-		}, step, meta.ErrBusy},
-		{"workers, somebody leaving", func(s *state) {
-			s.queues().remove(s, s.queues().m[viewOf(1)])
-			s.queues().workers = MaxAllWorkers
-		}, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
+		{"workers, of whom some hold nothing", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
+		{"workers, all of whom hold something", func(s *state) { holding(s) }, step, meta.ErrBusy},
+		{"workers, somebody leaving", func(s *state) { holding(s) }, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +66,40 @@ func TestDistantBounds(t *testing.T) {
 				t.Fatal("the queue that wanted room was dropped")
 			}
 		})
+	}
+}
+
+// holding makes workers as many as there may be, and the known ones hold something.
+func holding(s *state) {
+	for _, q := range s.queues().m {
+		for _, w := range q.workers {
+			w.Unit = 0
+		}
+	}
+	s.queues().workers = MaxAllWorkers
+}
+
+// Where all queues together have as many workers as there may be, the one that has most
+// makes room: those of it that have left are forgotten, and nobody of a smaller one.
+func TestAllWorkers(t *testing.T) {
+	s := roomy(t)
+	for _, c := range []Command{
+		&Step{View: viewOf(1), Worker: "stays", Node: idString(1), Take: -1, Nonce: 1},
+		&LeaveQueue{View: viewOf(1), Worker: "left"},
+		&LeaveQueue{View: viewOf(0), Worker: "left"},
+	} {
+		if _, err := c.apply(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.queues().workers = MaxAllWorkers
+	if _, err := (&Step{View: viewOf(0), Worker: "new", Node: idString(1), Take: -1, Nonce: 1}).apply(s); err != nil {
+		t.Fatal(err)
+	}
+	for epoch, want := range []string{"left new w", "stays w"} {
+		if got := strings.Join(slices.Sorted(maps.Keys(s.queues().m[viewOf(epoch)].workers)), " "); got != want {
+			t.Errorf("the queue of epoch %d has workers %s, want %s", epoch, got, want)
+		}
 	}
 }
 

@@ -43,9 +43,10 @@ func (c *Step) apply(s *state) (Result, error) {
 		return Result{Step: &last}, nil
 	}
 	if w == nil {
-		if q, err = s.queues().roomForWorker(s, q); err != nil {
+		if err := s.queues().roomForWorker(s, q); err != nil {
 			return Result{}, err
 		}
+		q, _ = s.queues().get(c.View)
 	}
 	q = s.queues().toChange(s, q)
 	mine := q.worker(c.Worker)

@@ -20,12 +20,12 @@ func (c *cluster) giveBack(view, worker string, unit int64) {
 
 func (c *cluster) take(view, worker string, unit int64) state.Stepped {
 	c.t.Helper()
-	return *c.do(&state.Step{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1}).Step
+	return *c.do(c.mine(&state.Step{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Step
 }
 
 func (c *cluster) finish(view, worker string) state.Finish {
 	c.t.Helper()
-	return c.do(&state.Step{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2}).Step.Finish
+	return c.do(c.mine(&state.Step{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Step.Finish
 }
 
 func (c *cluster) returns(view string) []int {
@@ -147,10 +147,9 @@ func TestResetAside(t *testing.T) {
 func TestAsideIsOver(t *testing.T) {
 	c := founded(t, 1)
 	for epoch := range state.MaxQueues {
-		c.do(&state.OpenQueue{View: view(epoch, 1), Generation: 1, Units: 2, Policy: "flow"})
+		c.begin(epoch, 2, 0)
 	}
-	another := &state.OpenQueue{View: view(1<<16, 1), Generation: 1, Units: 2, Policy: "flow"}
-	c.take(view(7, 1), "w", 0)
+	another := opening(1<<16, 2, 0)
 	c.finish(view(7, 1), "w")
 	for n := range state.MaxReturns {
 		c.refuse(meta.ErrBusy, another)

@@ -19,26 +19,39 @@ func (t *queues) enter(q *queue, w Worker, now int64) *worker {
 	return entered
 }
 
-// roomForWorker makes room for one more worker: of a full queue those are
-// forgotten that hold nothing and were silent for longest, many at a time so
-// that the search is rare.
-func (t *queues) roomForWorker(s *state, q *queue) (*queue, error) {
-	if len(q.workers) >= MaxWorkers {
-		idle := slices.DeleteFunc(slices.Collect(maps.Values(q.workers)), func(w *worker) bool { return w.Unit >= 0 })
-		if len(idle) == 0 {
-			return nil, fmt.Errorf("queue of %s %w: %d workers hold a unit; let some close it", q.View, meta.ErrBusy, MaxWorkers)
+// roomForWorker makes room for one more worker: of a full queue, or of the one that has
+// most if all together are full, those are forgotten that hold nothing, first those that have
+// left, and were silent for longest; many at a time so that the search is rare.
+func (t *queues) roomForWorker(s *state, q *queue) error {
+	full := q
+	switch {
+	case len(q.workers) >= MaxWorkers:
+	case t.workers >= MaxAllWorkers:
+		for _, other := range t.m {
+			if n := len(other.workers) - len(full.workers); n > 0 || n == 0 && other.Sequence < full.Sequence {
+				full = other
+			}
 		}
-		slices.SortFunc(idle, func(a, b *worker) int {
-			return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.ID, b.ID))
-		})
-		q = t.toChange(s, q)
-		for _, w := range idle[:min(len(idle), MaxWorkers/16)] {
-			q.leave(q.worker(w.ID))
-			delete(q.workers, w.ID)
-			t.workers--
-		}
+	default:
+		return nil
 	}
-	return q, t.makeRoom(s, 0, 0, 1, q.View)
+	idle := slices.DeleteFunc(slices.Collect(maps.Values(full.workers)), func(w *worker) bool { return w.Unit >= 0 })
+	if len(idle) == 0 {
+		return fmt.Errorf("queue of %s %w: %d workers of the queue of %s hold a unit; let some close it", q.View, meta.ErrBusy, len(full.workers), full.View)
+	}
+	slices.SortFunc(idle, func(a, b *worker) int {
+		if a.Left != b.Left {
+			return map[bool]int{true: -1, false: 1}[a.Left]
+		}
+		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.ID, b.ID))
+	})
+	full = t.toChange(s, full)
+	for _, w := range idle[:min(len(idle), max(1, len(full.workers)/16))] {
+		full.leave(full.worker(w.ID))
+		delete(full.workers, w.ID)
+		t.workers--
+	}
+	return nil
 }
 
 // LeaveQueue says that a worker is gone. What it holds is for others to take.
@@ -72,11 +85,10 @@ func (c *LeaveQueue) apply(s *state) (Result, error) {
 		return Result{}, nil
 	}
 	if w == nil {
-		room, err := s.queues().roomForWorker(s, q)
-		if err != nil {
+		if err := s.queues().roomForWorker(s, q); err != nil {
 			return Result{}, err
 		}
-		q = room
+		q, _ = s.queues().get(c.View)
 	}
 	q = s.queues().toChange(s, q)
 	mine := q.worker(c.Worker)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"rankfs/meta/state"
 	"rankfs/test/eventually"
 )
 
@@ -133,4 +134,40 @@ func takeOne(t *testing.T, queue string) (line string, end func()) {
 	line, err = bufio.NewReader(out).ReadString('\n')
 	must(t, err)
 	return strings.TrimSpace(line), end
+}
+
+// A user who begins queue after queue, and works none off, keeps nobody else from theirs; one
+// whose reader left before anything was done makes room by itself.
+func TestQueuesOfOneUser(t *testing.T) {
+	t.Parallel()
+	n, dir := start(t), t.TempDir()
+	sh(t, `seq 1 400 >"$1"`, dir+"/all")
+	n.ok("dataset", "create", "d", "--source", "file:"+dir+"/all", "--as", "lines", "--ranks", "2", "--batch", "10")
+	r := command(t, "python3", "-c", `
+import errno, os, resource, sys, time
+view, queues = sys.argv[1], int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (2 * queues, 2 * queues))
+def begin(user, epoch):
+    os.seteuid(user)
+    fd = os.open(f"{view}@epoch={epoch}/rank-0/queue", os.O_RDONLY)
+    os.seteuid(0)
+    try:
+        assert os.read(fd, 4096).endswith(b" local\n")
+        return fd
+    except OSError as e:
+        os.close(fd)
+        assert e.errno == errno.EBUSY, e
+many, other, root = 12347, 12348, 0
+kept = [begin(many, epoch) for epoch in range(queues)]
+assert None not in kept, kept.index(None)
+assert not begin(many, queues), "there is no end to the queues of one user"
+assert begin(other, queues), "another user has no room"
+assert begin(root, queues + 1), "root has no room"
+os.close(kept[7]) # the cluster is told a moment later
+while not begin(many, queues + 2):
+    time.sleep(0.1)
+`, n.path("d"), fmt.Sprint(state.MaxUserQueues))
+	if r.code != 0 {
+		t.Error(r)
+	}
 }

@@ -18,8 +18,8 @@ type queueReader struct {
 }
 
 // Queue is for a rank that takes batches as they come.
-func (v *View) Queue(rank uint64) fs.Queue {
-	r := v.views.config.Readers.Open(v.key, v.name, v.dataset.Generation, rank)
+func (v *View) Queue(rank uint64, uid uint32) fs.Queue {
+	r := v.views.config.Readers.Open(v.key, v.name, v.dataset.Generation, rank, uid)
 	return &queueReader{r, v, rank}
 }
 
