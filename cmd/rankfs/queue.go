@@ -205,7 +205,7 @@ func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 		"batches", fmt.Sprintf("%s: %s done, %s leased, %s waiting, %s set aside",
 			terminal.Count(q.Batches), terminal.Count(q.Done), terminal.Count(q.Leased), terminal.Count(q.Waiting), terminal.Count(q.SetAside)),
 		"policy", q.Policy,
-		"opened", date(q.Opened)+again,
+		"opened", date(q.Opened)+" by "+userName(q.UID)+again,
 	)
 	if len(q.Nodes) > 0 {
 		fmt.Fprintln(w)

@@ -38,7 +38,7 @@ func (n *queues) describeQueue(q state.Queue) control.Queue {
 	return control.Queue{
 		ViewName: control.NameOf(n.Views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
-		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(),
+		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
 	}
 }
 

@@ -17,6 +17,7 @@ type Queue struct {
 	Readers  int       `json:"readers"`   // that have the queue open
 	Run      uint64    `json:"run"`       // how often it, or its batches set aside, was begun again
 	Opened   time.Time `json:"opened"`
+	UID      uint32    `json:"uid"` // the user's who opened it
 }
 
 // A QueueDetail is a queue with its readers.
