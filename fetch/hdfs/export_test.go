@@ -99,6 +99,7 @@ func Racks(blocks ...namenode.Block) map[string]string {
 }
 
 func Before(name string) string { return before(name) }
+func Listed(a, b string) int    { return listed(a, b) }
 
 // A Division of numbered splits.
 type Division struct{ *division }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -91,6 +92,7 @@ func TestConformance(t *testing.T) {
 		{"pattern", "part-{0,1}?as=fixed:7", block, map[string][]byte{"part-0": content[:70], "part-1": content[70:80], "part-2": content[:9]},
 			append(cutFixed(content[:70], 7), content[70:77])},
 		{"chunks of lines", "f?as=chunks", block, map[string][]byte{"f": content}, cutChunks(records)},
+		oddNames(),
 		{"values", "d?as=sequence", block, map[string][]byte{"d/a": sequenceOf(values[:300], false), "d/b": sequenceOf(values[300:], true)}, values},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
@@ -104,6 +106,20 @@ type conformance struct {
 	block   int64
 	files   map[string][]byte
 	records [][]byte
+}
+
+// oddNames are files of a directory as some sites call them. A namenode lists what is not
+// ASCII before what is.
+func oddNames() conformance {
+	f := conformance{"files of odd names", "d", block, make(map[string][]byte), nil}
+	for _, name := range []string{" a", "%20", "a b", "a#b", "a&b=c+d", "a?as=lines", "a\\b", "a[1]", "a{b,c}*", "a\tb", "a\nb", "a'\"",
+		"a\u0080", "ab", "aé", "aéb", "az", "a\U0001f600", "b ", "z;@~", "ä", "日本", "日本a", "日本ü", "日本語"} {
+		f.files["d/"+name] = []byte(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		f.records = append(f.records, f.files[name])
+	}
+	return f
 }
 
 // put writes the files.

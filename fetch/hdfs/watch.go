@@ -1,12 +1,15 @@
 package hdfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
 	"path"
+	"slices"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -125,16 +128,24 @@ func compare(f index.File, st namenode.Status) error {
 }
 
 // sameDir returns the end of the files from number at on, and before end, that
-// one listing shows.
+// one listing shows in their order. In an index they are in the order of their paths.
 func sameDir(x *index.Index, at, end int) int {
-	dir := path.Dir(x.File(uint32(at)).Path)
+	dir, last := path.Split(x.File(uint32(at)).Path)
 	end = min(end, at+perRound)
 	for i := at + 1; i < end; i++ {
-		if path.Dir(x.File(uint32(i)).Path) != dir {
+		next, name := path.Split(x.File(uint32(i)).Path)
+		if next != dir || listed(last, name) > 0 {
 			return i
 		}
+		last = name
 	}
 	return end
+}
+
+// listed compares names as a namenode lists them: by their bytes, which are numbers with a
+// sign to it, so that what is not ASCII comes before what is.
+func listed(a, b string) int {
+	return slices.CompareFunc([]byte(a), []byte(b), func(x, y byte) int { return cmp.Compare(int8(x), int8(y)) })
 }
 
 // compareListing compares files of one directory, which are in the order of
@@ -145,10 +156,10 @@ func (c *cluster) compareListing(ctx context.Context, x *index.Index, at, end in
 	err := c.names.ListAfter(ctx, dir, before(first), false, func(st namenode.Status) error {
 		for at < end {
 			f := x.File(uint32(at))
-			switch name := path.Base(f.Path); {
-			case st.Name < name:
+			switch order := listed(st.Name, path.Base(f.Path)); {
+			case order < 0:
 				return nil
-			case st.Name > name:
+			case order > 0:
 				return stale(f.Path, "it is gone")
 			}
 			if err := compare(f, st); err != nil {
@@ -173,11 +184,14 @@ func (c *cluster) compareListing(ctx context.Context, x *index.Index, at, end in
 // UTF-8 as the name is.
 func before(name string) string {
 	r, size := utf8.DecodeLastRuneInString(name)
-	r--
+	name = name[:len(name)-size]
+	if r--; r == unicode.MaxASCII { // then r was what comes first of all
+		return name
+	}
 	if utf16.IsSurrogate(r) {
 		r = '\ud7ff'
 	}
-	return name[:len(name)-size] + string(r) + string(utf8.MaxRune)
+	return name + string(r) + string(unicode.MaxASCII)
 }
 
 var errSeen = errors.New("all were seen")

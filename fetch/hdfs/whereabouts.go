@@ -171,7 +171,7 @@ func (s *survey) list(ctx context.Context, at, end int) error {
 	err := s.cluster.names.ListAfter(ctx, path.Clean(dir), before(first), true, func(st namenode.Status) error {
 		for ; at < end; at++ {
 			name := path.Base(s.index.File(uint32(at)).Path)
-			if st.Name < name {
+			if listed(st.Name, name) < 0 {
 				return nil
 			}
 			var blocks []namenode.Block

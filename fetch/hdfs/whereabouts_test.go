@@ -68,9 +68,10 @@ func placed(t *testing.T, c *cluster.Cluster, dir string) sets {
 	return s
 }
 
-// files are those of placed: one, and some of a directory.
+// files are those of placed: one, and some of a directory, which a namenode lists in
+// another order than that of an index.
 func files(dir string) []string {
-	all := []string{dir + "/f"}
+	all := []string{dir + "/f", dir + "/d/0é"}
 	for i := range 12 {
 		all = append(all, fmt.Sprintf("%s/d/%02d", dir, i))
 	}
