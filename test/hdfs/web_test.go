@@ -63,7 +63,7 @@ func TestRPCIsShut(t *testing.T) {
 	d := newPlace(t, c, "client", "--ram", "16MiB").start()
 	warned := func() bool {
 		for _, w := range d.status().Warnings {
-			if strings.Contains(w, "answers by RPC: http://") {
+			if strings.Contains(w, "no namenode of hdfs://rankfs/ answers by RPC: http://") {
 				return true
 			}
 		}

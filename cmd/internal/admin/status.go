@@ -124,11 +124,11 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
 	}
 	for _, authority := range n.Catalog.Authorities() {
 		if err := n.HDFS.Outage(authority); err != nil {
-			add("hdfs", authority, "no namenode of hdfs://%s answers, of which datasets are; what is in the cache is served: %v", authority, err)
+			add("hdfs", authority, "no namenode of hdfs://%s/ answers, of which datasets are; what is in the cache is served: %v", authority, err)
 		}
 	}
 	for _, w := range n.HDFS.Web() {
-		add("hdfs", w.Authority, "no namenode of %s answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL)
+		add("hdfs", w.Authority, "no namenode of hdfs://%s/ answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL)
 	}
 	if err := n.HDFS.Addresses(); err != nil {
 		add("addresses", "", "%v: replicas of HDFS are local only if their host is called %s; allow AF_NETLINK to the daemon, or say the name with --host", err, n.Called)
