@@ -206,7 +206,9 @@ func (s *LMDB) Attach(ctx context.Context, x *index.Index, fingerprint string) e
 	if err != nil {
 		return err
 	}
-	s.watch = newWatch(s.source.cluster, x)
+	s.watch = newWatch(func(ctx context.Context, _ int) (int, error) {
+		return 0, s.source.cluster.verify(ctx, x.File(0))
+	})
 	return nil
 }
 

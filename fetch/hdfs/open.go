@@ -52,15 +52,30 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	if s.form, err = formOf(name); err != nil {
 		return stale(s.path, "its index is of a kind that is not known")
 	}
-	now, err := s.Fingerprint(ctx)
-	if err != nil {
+	if err := s.listedAs(ctx, fingerprint); err != nil {
 		return err
 	}
-	if now != fingerprint {
-		return stale(s.path, "files came, went or changed")
-	}
 	s.index, s.places = x, newPlaces()
-	s.watch = newWatch(s.cluster, x)
+	s.watch = newWatch(s.look)
 	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"), s.clusters.config.Review)
 	return nil
+}
+
+// look is a round of the watch, which begins with a file. The index of no record knows none:
+// then all are listed.
+func (s *Source) look(ctx context.Context, at int) (next int, err error) {
+	files := s.index.Files()
+	if files == 0 {
+		return 0, s.listedAs(ctx, s.index.Fingerprint())
+	}
+	return s.cluster.compare(ctx, s.index, at%files, files)
+}
+
+// listedAs returns a stale error unless the files are those of a version.
+func (s *Source) listedAs(ctx context.Context, fingerprint string) error {
+	now, err := s.Fingerprint(ctx)
+	if err == nil && now != fingerprint {
+		err = stale(s.path, "files came, went or changed")
+	}
+	return err
 }

@@ -86,6 +86,7 @@ func TestConformance(t *testing.T) {
 		{"lines", "f?as=lines", block, map[string][]byte{"f": content}, records},
 		{"lines of a directory", "d?as=lines", block, map[string][]byte{"d/a": content, "d/b": content[:100_000], "d/_SUCCESS": nil},
 			append(append([][]byte{}, records...), cutLines(content[:100_000])...)},
+		{"lines of empty files", "d?as=lines", block, map[string][]byte{"d/a": nil, "d/b": nil}, nil},
 		{"fixed", "f?as=fixed:1000", block, map[string][]byte{"f": content}, cutFixed(content, 1000)},
 		{"files", "d", block, map[string][]byte{"d/a": content[:10], "d/b/c": content[:block], "d/b/d": nil, "d/e": content[:block+1]},
 			[][]byte{content[:10], content[:block], nil, content[:block+1]}},

@@ -26,10 +26,9 @@ import (
 // found last stays. The lock guards what was found, and is not held while the namenode is
 // asked.
 type watch struct {
-	cluster *cluster
-	index   *index.Index
-	cancel  context.CancelFunc
-	done    chan struct{}
+	look   func(ctx context.Context, at int) (next int, err error) // a round, from a file on
+	cancel context.CancelFunc
+	done   chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -41,9 +40,9 @@ type watch struct {
 // of a directory: a namenode serves tens of thousands of such calls a second.
 const round = time.Second
 
-func newWatch(c *cluster, x *index.Index) *watch {
+func newWatch(look func(ctx context.Context, at int) (next int, err error)) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watch{cluster: c, index: x, cancel: cancel, done: make(chan struct{})}
+	w := &watch{look: look, cancel: cancel, done: make(chan struct{})}
 	go w.run(ctx)
 	return w
 }
@@ -79,7 +78,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		next, err := w.cluster.compare(ctx, w.index, at%w.index.Files(), w.index.Files())
+		next, err := w.look(ctx, at)
 		w.note(err)
 		if err == nil {
 			at = next
