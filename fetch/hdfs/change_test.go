@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,43 @@ func TestAReadNoticesAChange(t *testing.T) {
 				t.Errorf("then a check finds %v", err)
 			}
 		})
+	}
+}
+
+// A snapshot has a file as it was, though the file's last block is longer since.
+func TestSnapshot(t *testing.T) {
+	c := cluster.Shared(t)
+	dir := c.Dir(t)
+	content, _ := text(400)
+	c.Host("data1").Put(t, dir+"/f", content, 2, block)
+	c.Snapshot(t, dir, "then")
+	client := dial(t, c.Host("data1"))
+	w, err := client.Append(dir + "/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := bytes.Repeat([]byte("more\n"), block/3)
+	if _, err := w.Write(more); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Finish(w); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		path string
+		want []byte
+	}{{"/.snapshot/then/f", content}, {"/f", append(slices.Clip(content), more...)}} {
+		for _, as := range []string{"lines", "chunks", "fixed:7", "files"} {
+			d := dataset(t, c, dir+row.path+"?as="+as, nil)
+			got := make([]byte, d.Bytes())
+			want := row.want[:len(row.want)/7*7]
+			if as != "fixed:7" {
+				want = row.want
+			}
+			if err := d.Read(t.Context(), d.Extents(0, d.Records()), got); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s as %s: %d bytes, other ones than the %d that were written, or %v", row.path, as, len(got), len(want), err)
+			}
+		}
 	}
 }
 

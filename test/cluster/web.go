@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"testing"
 
 	"rankfs/test/cluster/internal/site"
 )
@@ -35,6 +36,23 @@ func (c *namenodes) PutByWeb(ctx context.Context, file string, content []byte) e
 	return answer.Close()
 }
 
+// Snapshot takes a snapshot of a directory, which the directory has until the test ends.
+func (c *namenodes) Snapshot(t testing.TB, dir, name string) {
+	t.Helper()
+	if err := c.change(t.Context(), dir, "ALLOWSNAPSHOT"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if err := errors.Join(c.remove(ctx, dir, "DELETESNAPSHOT&snapshotname="+name), c.change(ctx, dir, "DISALLOWSNAPSHOT")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.change(t.Context(), dir, "CREATESNAPSHOT&snapshotname="+name); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Check is what fsck says of a path, which has these options, as "files".
 func (c *namenodes) Check(ctx context.Context, path string, options ...string) (string, error) {
 	query := url.Values{"ugi": {"root"}, "path": {path}}
@@ -50,7 +68,15 @@ func (c *namenodes) Check(ctx context.Context, path string, options ...string) (
 }
 
 func (c *namenodes) change(ctx context.Context, file, operation string) error {
-	answer, err := c.web(ctx, http.MethodPut, file, operation, nil)
+	return c.do(ctx, http.MethodPut, file, operation)
+}
+
+func (c *namenodes) remove(ctx context.Context, file, operation string) error {
+	return c.do(ctx, http.MethodDelete, file, operation)
+}
+
+func (c *namenodes) do(ctx context.Context, method, file, operation string) error {
+	answer, err := c.web(ctx, method, file, operation, nil)
 	if err != nil {
 		return err
 	}

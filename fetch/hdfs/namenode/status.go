@@ -141,13 +141,17 @@ func (c *Client) replica(id interface {
 
 // check drops the blocks behind the file's end, where a client may be writing, and
 // makes sure that the others cover the n bytes from off on, as far as the file has
-// them, without a gap.
+// them, without a gap. Where the file is one of a snapshot its last block may be longer
+// than it: the file has grown since.
 func (b *Blocks) check(off, n int64) error {
 	for i, x := range b.Blocks {
 		if b.Open && (x.Size == 0 || x.Off+x.Size > b.Size) {
 			b.Blocks = b.Blocks[:i]
 			break
 		}
+	}
+	if last := len(b.Blocks) - 1; last >= 0 && b.Blocks[last].Off < b.Size {
+		b.Blocks[last].Size = min(b.Blocks[last].Size, b.Size-b.Blocks[last].Off)
 	}
 	end := off
 	for i, x := range b.Blocks {
