@@ -56,8 +56,11 @@ Sources:
 			}
 			create := func(d *control.Client, ctx context.Context, _ string, show func(control.Progress)) (control.Dataset, error) {
 				made, err := d.Create(ctx, r, show)
-				if errors.Is(err, meta.ErrExist) {
+				switch {
+				case errors.Is(err, meta.ErrExist):
 					err = failure.Hint(err, "index it again with: rankfs dataset refresh %[1]s\nor remove it with: rankfs dataset rm %[1]s", r.Name)
+				case errors.Is(err, meta.ErrStale):
+					err = failure.Hint(err, "try again when nothing writes to the source: no dataset was made")
 				}
 				return made, err
 			}

@@ -165,6 +165,8 @@ func (n *fakeNode) Create(ctx context.Context, r control.CreateRequest, progress
 	switch r.Name {
 	case "hostile":
 		return d, fmt.Errorf("create hostile: page 7 of %s %w: it points outside of the file", r.Source, meta.ErrCorrupt)
+	case "moving":
+		return d, fmt.Errorf("create moving: %s: %w: it grew while it was read", r.Source, meta.ErrStale)
 	case "endless": // until the command is stopped
 		progress(control.Progress{Doing: "indexing"})
 		fmt.Fprintln(os.Stderr, "endless has begun")
