@@ -97,6 +97,8 @@ func TestExceptions(t *testing.T) {
 		{class: "java.io.FileNotFoundException", text: "File does not exist: /x", is: meta.ErrNotExist},
 		{class: security + "AccessControlException", text: "Permission denied: user=alice, access=READ_EXECUTE",
 			says: []string{`permission denied for user "alice"`, "access=READ_EXECUTE", "setfacl -m user:alice:r-x /x"}, is: syscall.EACCES},
+		{class: security + "AccessControlException", text: `Permission denied: user=alice, access=EXECUTE, inode="/":root:supergroup:drwx------`,
+			says: []string{"setfacl -m user:alice:r-x /'"}, is: syscall.EACCES},
 		{class: security + "authorize.AuthorizationException", text: "User: alice is not allowed to impersonate bob", fatal: true,
 			says: []string{"not allowed to impersonate bob; act for another user, or none, or have", "hadoop.proxyuser.NAME.users"}, is: syscall.EACCES},
 		{class: security + "authorize.AuthorizationException", text: "Unauthorized connection for super-user: alice from IP: 10.0.0.1", fatal: true,

@@ -156,6 +156,9 @@ func denied(remote *remoteError, user, path string) error {
 	if remote.brief() == "AuthorizationException" || path == "" {
 		return meta.Worded(syscall.EACCES, "permission denied for user %q: %s", user, remote.text)
 	}
+	if _, at, found := strings.Cut(remote.text, `inode="`); found { // perhaps a directory above the path
+		path, _, _ = strings.Cut(at, `"`)
+	}
 	return meta.Worded(syscall.EACCES, "permission denied for user %q: %s; ask its owner to let you in, as with 'hdfs dfs -setfacl -m user:%s:r-x %s'",
 		user, remote.text, user, path)
 }
