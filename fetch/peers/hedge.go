@@ -3,8 +3,10 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"rankfs/meta"
 	"rankfs/meta/wire"
 )
 
@@ -30,7 +32,7 @@ func (c *Client) Hedge(ctx context.Context, node string, w Want, dst [][]byte, f
 			return false, r.err
 		}
 		if err := fallback(ctx); err != nil {
-			return false, errors.Join(r.err, err)
+			return false, neither(r.err, err)
 		}
 		return true, nil
 	case <-late:
@@ -85,7 +87,16 @@ func (c *Client) both(ctx context.Context, r *race, fallback func(context.Contex
 		c.lost(r)
 		return true, nil
 	}
-	return false, errors.Join(r.err, err)
+	return false, neither(r.err, err)
+}
+
+// neither is the error where a node and the fallback have failed. That the node serves
+// nothing is no reason that there are no bytes.
+func neither(node, fallback error) error {
+	if errors.Is(node, meta.ErrUnavailable) {
+		return fmt.Errorf("%w; and %v", fallback, node)
+	}
+	return errors.Join(node, fallback)
 }
 
 // lost notes that a node was stopped because another way was faster. It would
