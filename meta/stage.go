@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,8 +45,16 @@ type Stage struct {
 	Durable bool          // a map is committed once its copies are on disks
 	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
 	Life    time.Duration // how long the job lives when nobody uses it
+	Weight  uint64        // of its job's work beside that of others; zero: as much as there is
 	Records Records       // what the pool knows of what is in maps
 }
+
+// MostWeight is what the work of a stage weighs that says nothing of that: nobody takes more
+// than an equal share, and who wants less leaves it to others.
+const MostWeight = 100
+
+// Weighs is the weight of its work, from one to MostWeight.
+func (s Stage) Weighs() uint64 { return cmp.Or(s.Weight, MostWeight) }
 
 // CheckStage reports why the text of a spec is not to be taken from anybody. Releases before
 // took what has no meaning: so ParseStage reads it still, from logs and of other nodes.
@@ -116,6 +125,10 @@ func (s *Stage) set(key, value string) (err error) {
 		if value != "none" {
 			return fmt.Errorf("compress=%s in spec %w: maps are kept and sent as they were written, so that they can be mapped; have the programs compress the pieces, and leave compress= out", clip(value), ErrInvalid)
 		}
+	case "weight":
+		if s.Weight, err = count(key, value, MostWeight); s.Weight == MostWeight {
+			s.Weight = 0
+		}
 	case "ttl":
 		s.Life, err = time.ParseDuration(value)
 		if err != nil || s.Life < time.Second || s.Life > 365*24*time.Hour {
@@ -124,7 +137,7 @@ func (s *Stage) set(key, value string) (err error) {
 	default:
 		known, err := s.Records.set(key, value)
 		if !known {
-			return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict and ttl, and record, key, sep, by, sort and combine", clip(key), ErrInvalid)
+			return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict, weight and ttl, and record, key, sep, by, sort and combine", clip(key), ErrInvalid)
 		}
 		return err
 	}
@@ -146,6 +159,9 @@ func (s Stage) String() string {
 	}
 	if s.Strict {
 		b.WriteString(" strict=1")
+	}
+	if s.Weight != 0 {
+		fmt.Fprintf(&b, " weight=%d", s.Weight)
 	}
 	if s.Life != DefaultLife {
 		b.WriteString(" ttl=" + s.Life.String())

@@ -52,6 +52,7 @@ the spec of the stage:
   place=ring  draw the node of the first copy, too, by the map's name, instead of
               keeping it where it was written
   strict=1    refuse a commit with fewer copies
+  weight=N    of work for it, beside that for other jobs; 100 at most (100)
   ttl=TIME    the job goes when nobody has used it for so long (24h)
 
 With record=line, record=fixed:BYTES or record=sizes the pool divides maps by the

@@ -10,6 +10,10 @@ import (
 // A Dial connects to a node; both ends authenticate themselves.
 type Dial func(ctx context.Context, node string) (net.Conn, error)
 
+// Connections is how many there are to one node if nothing else is said: one fills a wire of
+// 1 Gbit/s, and so little is lost by a slow one.
+const Connections = 4
+
 // A Config says how a Client asks. What is zero gets its default.
 type Config struct {
 	// Conns are the connections to one node, and so the pulls from it that
@@ -43,10 +47,10 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Conns == 0 {
-		c.Conns = 4 // one fills a wire of 1 Gbit/s, and so little is lost by a slow one
+		c.Conns = Connections
 	}
 	if c.Pushes == 0 {
-		c.Pushes = 4
+		c.Pushes = Connections
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/fault"
+	"rankfs/meta/state"
 	"rankfs/shuffle/record"
 )
 
@@ -30,6 +31,16 @@ func divisor(spec meta.Stage) uint64 {
 		return spec.Slices()
 	}
 	return spec.Parts
+}
+
+// divideInTurn is divide, once it is the turn of the job.
+func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given offsets) (offsets, error) {
+	done, err := s.files.work.take(ctx, partyOf(g), 1, s.size)
+	if err != nil {
+		return nil, fmt.Errorf("divide it, which waits for others: %w", err)
+	}
+	defer done()
+	return s.divide(ctx, g.Spec, given)
 }
 
 // divide has another file committed, with the records of the one that was written by part; or

@@ -22,6 +22,7 @@ type files struct {
 	*share
 	mapFiles
 	number     uint64
+	work       *shares
 	inspecting chan struct{} // has room for one
 	promised   promises
 	tailed     tailed

@@ -23,6 +23,7 @@ type column struct {
 	Whole      bool // all parts, of one map
 	Maps       state.Maps
 	pieces     []piece // once they were asked for
+	by         party   // that it counts for
 	next       uint64  // columns that come after this one, and are parts as it is
 	pool       *Pool
 	files      *files // of this node; nil if it keeps nothing
@@ -201,7 +202,7 @@ func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Se
 
 // request asks for some maps of a demand.
 func (p *column) request(maps []int, hurry bool) PieceRequest {
-	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
+	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), by: p.by, hurry: hurry}
 }
 
 // measurePieces finds how long the pieces are, and what they hash to.

@@ -70,7 +70,20 @@ func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) 
 			b = b[begin[len(one.pieces)]:]
 		}
 	}
+	done, err := p.work(ctx, lent.bytes())
+	if err != nil {
+		return err
+	}
+	defer done()
 	return p.guard(func() error { return f(lent.pieces) })
+}
+
+// bytes are those of all pieces.
+func (l lent) bytes() (n int64) {
+	for _, one := range l.parts {
+		n += one.lengthOfPieces()
+	}
+	return n
 }
 
 // stretches are the pieces, each a run.

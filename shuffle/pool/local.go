@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -18,7 +19,8 @@ import (
 type local struct {
 	*agreed
 	budget *budget
-	disk   *disk // nil if there is none
+	disk   *disk   // nil if there is none
+	work   *shares // of processors, to divide maps and merge parts
 
 	making sync.Mutex // before mu; held while file systems are mounted and opened
 
@@ -29,7 +31,7 @@ type local struct {
 }
 
 func newLocal(a *agreed, b *budget) *local {
-	l := &local{agreed: a, budget: b}
+	l := &local{agreed: a, budget: b, work: newShares(int64(runtime.GOMAXPROCS(0)))}
 	l.mu.jobs = make(map[uint64]*files)
 	return l
 }
@@ -176,7 +178,7 @@ func (l *local) has(number uint64) *files {
 // add has files known, and divide the budget with others.
 func (l *local) add(f *files) {
 	l.budget.add(f.share)
-	f.ram = l.budget
+	f.ram, f.work = l.budget, l.work
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.jobs[f.number] = f

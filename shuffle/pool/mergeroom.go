@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta/fault"
@@ -15,12 +14,12 @@ import (
 // quarter of what the pool may have in memory, or the least that one part takes.
 type mergeRoom struct {
 	bytes int64
-	is    *semaphore.Weighted
+	*shares
 }
 
 func newMergeRoom(ram int64) mergeRoom {
 	n := max(1, ram/4)
-	return mergeRoom{n, semaphore.NewWeighted(n)}
+	return mergeRoom{n, newShares(n)}
 }
 
 // Of a run that is merged in portions there are three: one that is merged, the one before it,
@@ -40,18 +39,21 @@ func (r mergeRoom) portion(runs int) int64 {
 	return min(mostPortion, max(leastPortion, r.large()/int64(portionsEach*max(1, runs))))
 }
 
-func (r mergeRoom) take(ctx context.Context, n int64) error {
-	return r.is.Acquire(ctx, min(n, r.bytes))
-}
-func (r mergeRoom) give(n int64) { r.is.Release(min(n, r.bytes)) }
-
 // hold takes that of the room, until give is called, for so many bytes that a part takes.
 func (p *merger) hold(ctx context.Context, n int64) (give func(), err error) {
-	room := p.pool.merging
-	if err := room.take(ctx, n); err != nil {
-		return nil, fmt.Errorf("part %d, whose merge waits for others: %w", p.Number, err)
+	return p.waits(p.pool.merging.take(ctx, p.by, n, n))
+}
+
+// work waits for a processor to merge pieces with, until give is called.
+func (p *merger) work(ctx context.Context, bytes int64) (give func(), err error) {
+	return p.waits(p.pool.local.work.take(ctx, p.by, 1, bytes))
+}
+
+func (p *merger) waits(give func(), err error) (func(), error) {
+	if err != nil {
+		err = fmt.Errorf("part %d, whose merge waits for others: %w", p.Number, err)
 	}
-	return func() { room.give(n) }, nil
+	return give, err
 }
 
 // memory is memory beside the heap.

@@ -23,6 +23,9 @@ type Part struct {
 // newPart is the part that these pieces are, of records as a spec says.
 func newPart(p *column, s record.Spec) *Part { return &Part{ranges: ranges{merger: merger{p, s}}} }
 
+// By is the number of its job, and the weight by which work for it counts.
+func (p *Part) By() (job, weight uint64) { return p.by.job, p.by.weight }
+
 // Size is how many bytes it has.
 func (p *Part) Size() int64 { return p.size }
 
@@ -57,7 +60,7 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 		return nil, err
 	}
 	all := g.job.pool.config.State.Commits(g.number)
-	p := newPart(&column{Stage: g.number, Generation: is.Generation, Number: name.Number, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{Stage: g.number, Generation: is.Generation, by: partyOf(is), Number: name.Number, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
 		p.next = is.Spec.Parts - 1 - name.Number

@@ -27,7 +27,12 @@ const (
 )
 
 // The peers are the other nodes, as this one asks them.
-type peers struct{ *agreed }
+type peers struct {
+	*agreed
+	pulls, pushes *exchanges
+}
+
+func newPeers(a *agreed) peers { return peers{a, newExchanges(), newExchanges()} }
 
 // A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
 type PieceRequest struct {
@@ -36,7 +41,8 @@ type PieceRequest struct {
 	Whole             bool
 	Maps              []state.Commit
 
-	hurry bool // others can be asked
+	by    party // that it counts for
+	hurry bool  // others can be asked
 }
 
 // hurryTime is how long a node may say nothing to a request that is in a hurry. If it works on
@@ -82,7 +88,7 @@ const pieceBytes = 16
 func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]piece, error) {
 	b := make([]byte, pieceBytes*len(r.Maps))
 	q := r.call(callMeasure, len(b))
-	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{b})); err != nil {
 		return nil, err
 	}
 	all := make([]piece, len(r.Maps))
@@ -105,7 +111,7 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 		return nil
 	}
 	q := r.call(callPieces, len(dst))
-	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{dst})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{dst})); err != nil {
 		return err
 	}
 	for i, one := range pieces {
@@ -119,14 +125,14 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 
 // lookAt has a node look whether its copy of a piece, or of a whole map, is right.
 func (p peers) lookAt(ctx context.Context, node string, r PieceRequest) error {
-	return p.pull(ctx, node, r.call(callPortion, 0), wire.NewScatter(nil))
+	return p.pull(ctx, node, r.by, r.call(callPortion, 0), wire.NewScatter(nil))
 }
 
 // fetchPortion has a node write some bytes of a piece into dst, which are not checked.
 func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
 	q := r.call(callPortion, len(dst))
 	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8) // behind Whole, which is not set
-	return p.pull(ctx, node, q, wire.NewScatter([][]byte{dst}))
+	return p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{dst}))
 }
 
 // offOf is where the bytes begin that a request wants of a piece.
@@ -140,7 +146,7 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 	}
 	t := make(table, rowBytes*g.Spec.Pieces())
 	q := r.call(callPieces, len(t)+len(dst))
-	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{t, dst})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{t, dst})); err != nil {
 		return err
 	}
 	if c := r.Maps[0]; !t.is(c.Sum, c.Size) || !t.match(dst, 0) {
@@ -174,22 +180,22 @@ type sent struct {
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
 	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number()}
 	if r.Has > 0 {
-		err := p.send(ctx, node, r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
+		err := p.send(ctx, node, partyOf(g), r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
 			return err
 		}
 	}
 	r.Has, r.Nonce = 0, 0
-	return p.send(ctx, node, r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
+	return p.send(ctx, node, partyOf(g), r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
 }
 
-func (p peers) send(ctx context.Context, node string, r copyRequest, s sent, rest io.Reader) error {
+func (p peers) send(ctx context.Context, node string, by party, r copyRequest, s sent, rest io.Reader) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + r.Commit.Size - r.Has)}
-	return p.push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
+	return p.push(ctx, node, by, q, func(ctx context.Context, emit func([]byte) error) error {
 		if s.begins != nil {
 			s.begins()
 		}
@@ -204,7 +210,7 @@ func (p peers) send(ctx context.Context, node string, r copyRequest, s sent, res
 func (p peers) weighAt(ctx context.Context, node string, r PieceRequest, parts []int64) error {
 	b := make([]byte, 8*len(parts))
 	q := r.call(callWeigh, len(b))
-	if err := p.pull(ctx, node, q, wire.NewScatter([][]byte{b})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{b})); err != nil {
 		return err
 	}
 	for i := range parts {

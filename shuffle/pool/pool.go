@@ -121,7 +121,7 @@ func New(c Config) *Pool {
 	}
 	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now(), merging: newMergeRoom(c.RAM)}
 	p.local = newLocal(p.agreed, p.budget)
-	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, peers{p.agreed}
+	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses.init(p.agreed)

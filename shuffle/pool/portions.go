@@ -22,6 +22,11 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 		return err
 	}
 	defer give()
+	done, err := p.work(ctx, lengthOfAll(of))
+	if err != nil {
+		return err
+	}
+	defer done()
 	failed := p.failures()
 	for {
 		err := p.portioned(ctx, size, of, here, failed, f)
@@ -31,6 +36,16 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 		}
 		bad.find(ctx, failed)
 	}
+}
+
+// lengthOfAll is how many bytes the pieces of some runs have.
+func lengthOfAll(of [][]stretch) (n int64) {
+	for _, run := range of {
+		for _, s := range run {
+			n += s.of.pieces[s.i].n
+		}
+	}
+	return n
 }
 
 // portioned does that once.

@@ -70,7 +70,7 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 		o, err = s.files.offsets(g.Spec, name, s.size)
 	}
 	if err == nil && divides(g.Spec, o) {
-		o, err = s.divide(ctx, g.Spec, o)
+		o, err = s.divideInTurn(ctx, g, o)
 	}
 	if err != nil {
 		return err

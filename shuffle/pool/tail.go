@@ -269,5 +269,5 @@ func (all *tails) more(ctx context.Context, t *tail, node string, file *os.File,
 		return err
 	}
 	q := wire.Request{Call: pushTail, Body: body, Bytes: uint64(n)}
-	return all.push(ctx, node, q, wire.From(io.NewSectionReader(file, at, n)))
+	return all.push(ctx, node, partyOf(t.is), q, wire.From(io.NewSectionReader(file, at, n)))
 }

@@ -11,17 +11,21 @@ import (
 	"rankfs/shuffle/placement"
 )
 
-// push gives a node something, while it is up.
-func (p peers) push(ctx context.Context, node string, q wire.Request, feed wire.Feed) error {
+// push gives a node something of a job, while it is up.
+func (p peers) push(ctx context.Context, node string, by party, q wire.Request, feed wire.Feed) error {
 	return p.whileUp(ctx, node, func(ctx context.Context) error {
-		_, err := p.config.Wire.Push(ctx, node, q, feed)
-		return err
+		return p.pushes.inTurn(ctx, node, by, q, func() error {
+			_, err := p.config.Wire.Push(ctx, node, q, feed)
+			return err
+		})
 	})
 }
 
-// pull asks a node for something, while it is up.
-func (p peers) pull(ctx context.Context, node string, q wire.Request, to wire.Sink) error {
-	return p.whileUp(ctx, node, func(ctx context.Context) error { return p.config.Wire.Pull(ctx, node, q, to) })
+// pull asks a node for something of a job, while it is up.
+func (p peers) pull(ctx context.Context, node string, by party, q wire.Request, to wire.Sink) error {
+	return p.whileUp(ctx, node, func(ctx context.Context) error {
+		return p.pulls.inTurn(ctx, node, by, q, func() error { return p.config.Wire.Pull(ctx, node, q, to) })
+	})
 }
 
 // errWentDown is why a node is not waited for any more.

@@ -1,0 +1,48 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"rankfs/meta/wire"
+)
+
+// mostExchanges is how much goes to a node at a time, and comes from it: as many exchanges as
+// there are connections, so that who waits waits here, where jobs have their shares.
+const mostExchanges = wire.Connections
+
+// exchanges are those to other nodes, in one direction. The lock guards the table.
+type exchanges struct {
+	mu sync.Mutex
+	to map[string]*shares
+}
+
+func newExchanges() *exchanges { return &exchanges{to: make(map[string]*shares)} }
+
+// stuckTime is how long none of the exchanges with a node may end while another waits. Then
+// that one is given up: another node may be sooner.
+const stuckTime = 5 * time.Second
+
+// inTurn does an exchange with a node when it is the turn of that job.
+func (e *exchanges) inTurn(ctx context.Context, node string, by party, q wire.Request, exchange func() error) error {
+	ticks := time.NewTicker(cmp.Or(q.Quiet, stuckTime))
+	defer ticks.Stop()
+	give, err := e.of(node).takeSoon(ctx, by, 1, int64(q.Bytes), ticks.C)
+	if err != nil {
+		return fmt.Errorf("node %s, with which others exchange something: %w", node, err)
+	}
+	defer give()
+	return exchange()
+}
+
+func (e *exchanges) of(node string) *shares {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.to[node] == nil {
+		e.to[node] = newShares(mostExchanges)
+	}
+	return e.to[node]
+}
