@@ -36,6 +36,7 @@ type testSeries struct {
 }
 
 func (p *testSeries) ID() [16]byte    { return [16]byte{p.id} }
+func (p *testSeries) Job() cache.Job  { return cache.JobOf(p.ID()) }
 func (p *testSeries) Dataset() string { return "test" }
 func (p *testSeries) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}

@@ -61,12 +61,12 @@ func (ev *eviction) weigh() {
 		if s == nil {
 			continue
 		}
-		if t := ts.of[s.ID()]; t != nil {
+		if t := ts.reading(s); t != nil {
 			t.standing.Held += idle.bytes[n]
 		}
 	}
-	for id, ep := range ev.readers.epochs {
-		t := ts.of[id]
+	for _, ep := range ev.readers.epochs {
+		t := ts.reading(ep.series)
 		if t == nil {
 			continue
 		}
@@ -89,10 +89,10 @@ func (ev *eviction) weigh() {
 // newcomer. It is the usual one for what is pinned, or on what belongs to no job, as inputs do that
 // fills of several may copy from; a fill that brings such an input has none.
 func (ev *eviction) priority(b *batch, s Names) fair.Priority {
-	giver := ev.readers.tenants.of[b.series.ID()]
+	giver := ev.readers.tenants.reading(b.series)
 	var taker *tenant
 	if s != nil {
-		taker = ev.readers.tenants.of[s.ID()]
+		taker = ev.readers.tenants.reading(s)
 	}
 	switch {
 	case giver == nil || giver == taker || ev.pinned(b):

@@ -23,7 +23,8 @@ type chunked struct {
 	follow *chunked
 }
 
-func (p *chunked) ID() [16]byte { return [16]byte{p.id, p.epoch} }
+func (p *chunked) ID() [16]byte   { return [16]byte{p.id, p.epoch} }
+func (p *chunked) Job() cache.Job { return cache.JobOf(p.ID()) }
 func (p *chunked) Key(_, step uint64) cache.Key {
 	return cache.Key{Series: [16]byte{p.id}, Step: p.order[step]}
 }

@@ -24,6 +24,7 @@ type madeOf struct {
 }
 
 func (p *madeOf) ID() [16]byte    { return [16]byte{255} }
+func (p *madeOf) Job() cache.Job  { return cache.JobOf(p.ID()) }
 func (p *madeOf) Dataset() string { return "test" }
 func (p *madeOf) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}

@@ -216,6 +216,7 @@ type quiet struct {
 }
 
 func (p *quiet) ID() [16]byte    { return [16]byte{100 + p.id} }
+func (p *quiet) Job() cache.Job  { return cache.JobOf(p.ID()) }
 func (p *quiet) Dataset() string { return "test" }
 func (p *quiet) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}

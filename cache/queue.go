@@ -205,14 +205,19 @@ func (q *queue) full() bool { return q.all.busy >= q.rates.fills.AtOnce() }
 // most is how many may be under way: what was lent ends beside what is had back for it.
 func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
 
-// lacks reports whether a job has less than its share of the workers, of those jobs for
-// which there is something to do.
+// lacks reports whether a job has less than its share of the workers, by its weight, of those
+// jobs for which there is something to do.
 func (q *queue) lacks(u *usage) bool {
-	jobs := q.all.active
+	jobs, weight := q.all.active, q.all.weight
 	if u.busy == 0 {
-		jobs++
+		jobs, weight = jobs+1, weight+1/u.rate
 	}
-	return q.all.busy < q.most() && u.busy < max(1, q.rates.fills.AtOnce()/jobs)
+	part := 1 / u.rate / weight
+	share := int(part*float64(q.rates.fills.AtOnce()) + 1e-9)
+	if part*float64(jobs) > 0.99 { // it weighs no less than others do
+		share = max(1, share)
+	}
+	return q.all.busy < q.most() && u.busy < share
 }
 
 // before reports whether a is done first: by the accounts, then what an open waits for,

@@ -136,15 +136,17 @@ func (rs *readers) tenant(s Series, now time.Time) *tenant {
 	if s.Shared() {
 		return nil
 	}
-	t := rs.tenants.of[s.ID()]
+	job := s.Job()
+	t := rs.tenants.of[job.ID]
 	if t == nil && len(rs.tenants.of) >= maxReaders {
 		return nil
 	}
 	if t == nil {
 		t = &tenant{lane: rs.laneFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
-		rs.tenants.of[s.ID()] = t
+		rs.tenants.of[job.ID] = t
 	}
 	t.seen = now
+	t.usage.weigh(job.Weight)
 	return t
 }
 

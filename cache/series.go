@@ -33,7 +33,19 @@ type Names interface {
 	// Dataset names the dataset of all records: a codec that packs one of its batches
 	// well packs the others well.
 	Dataset() string
+	// Job is that for which batches are opened, as far as the series can tell.
+	Job() Job
 }
+
+// A Job is the readers of one series, and then of the next; or those of several series that
+// say so. What the workers do for it counts by its weight.
+type Job struct {
+	ID     [16]byte
+	Weight float64 // above zero
+}
+
+// JobOf is the job of those that read one series, whose work counts as that of others.
+func JobOf(series [16]byte) Job { return Job{series, 1} }
 
 // A Course is what the ranks come to.
 type Course interface {

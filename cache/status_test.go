@@ -22,6 +22,7 @@ type numbered struct {
 }
 
 func (p numbered) ID() [16]byte { return [16]byte{15: p.id} }
+func (p numbered) Job() Job     { return JobOf(p.ID()) }
 
 // Whatever is done in whatever order, an idle table says what a map and a list do.
 func TestIdleTable(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 
 // Tenants are the jobs that share memory, as far as the cache can tell them apart: it is
 // told of series, not of processes. So a tenant is the readers of one series and then of the
-// next, that of each epoch: two jobs that read the same series are one tenant, a job that
-// reads two views is two. A series that other series copy from has none: its batches belong
+// next, that of each epoch, unless the series says whose it is, as parts of the shuffle pool do:
+// two jobs that read the same series are one tenant, a job that reads two views is two. A series that other series copy from has none: its batches belong
 // to no job. The cache's lock guards them.
 type tenants struct {
-	of  map[[16]byte]*tenant // by the series that they read, or will read next
+	of  map[[16]byte]*tenant // by the jobs of the series that they read, or will read next
 	all *usage               // of workers, by all of them
 }
 
@@ -60,7 +60,7 @@ func (t *tenant) opens(waits, foreseen bool) {
 
 // confidence is that in the readers of a series; nil if it has no tenant.
 func (ts *tenants) confidence(s Names) *confidence {
-	if t := ts.of[s.ID()]; t != nil {
+	if t := ts.reading(s); t != nil {
 		return &t.confidence
 	}
 	return nil
@@ -68,15 +68,19 @@ func (ts *tenants) confidence(s Names) *confidence {
 
 // succeed has the tenant of a series be that of the next one, which may be nil.
 func (ts *tenants) succeed(s, next Names) {
-	if t := ts.of[s.ID()]; t != nil && next != nil && ts.of[next.ID()] == nil {
-		ts.of[next.ID()] = t
+	if t := ts.reading(s); t != nil && next != nil && ts.reading(next) == nil {
+		ts.of[next.Job().ID] = t
 	}
 }
 
-// end forgets the tenant of an epoch whose last reader is through, if no other follows.
+// reading is the tenant that reads a series; nil if there is none.
+func (ts *tenants) reading(s Names) *tenant { return ts.of[s.Job().ID] }
+
+// end forgets the tenant of an epoch whose last reader is through, if no other follows. A job
+// of several series may be reading another, and is forgotten when it is silent.
 func (ts *tenants) end(ep *epoch) {
-	if len(ep.readers) == 0 {
-		delete(ts.of, ep.series.ID())
+	if id := ep.series.ID(); len(ep.readers) == 0 && ep.series.Job().ID == id {
+		delete(ts.of, id)
 	}
 }
 
@@ -91,7 +95,7 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 
 // lane is that of the batches of a series that no reader is known to come to.
 func (ts *tenants) lane(s Names) uint8 {
-	if t := ts.of[s.ID()]; t != nil {
+	if t := ts.reading(s); t != nil {
 		return t.lane
 	}
 	return 0

@@ -14,13 +14,17 @@ type usage struct {
 	busy   int           // workers that fill for it
 	active int           // of its parts, those that have such
 	begun  time.Duration // when these began, added up
+	rate   float64       // by how many times what is used counts: one by a job's weight
+	weight float64       // of its active parts, together
 	demand []*entry      // what opens wait for on it that is not begun, in order of arrival
 }
 
 // newJob is the account of one more job.
 func newJob(all *usage) *usage {
-	u := &usage{of: all, parts: new([2]usage)}
-	u.parts[0].of, u.parts[1].of = u, u
+	u := &usage{of: all, parts: new([2]usage), rate: 1}
+	for i := range u.parts {
+		u.parts[i].of, u.parts[i].rate = u, 1
+	}
 	return u
 }
 
@@ -34,7 +38,17 @@ func (u *usage) part(inOrder bool) *usage {
 }
 
 func (u *usage) used(now time.Duration) time.Duration {
-	return u.end + time.Duration(u.busy)*now - u.begun
+	return u.end + u.counts(time.Duration(u.busy)*now-u.begun)
+}
+
+// counts is what so much of workers' time counts.
+func (u *usage) counts(d time.Duration) time.Duration { return time.Duration(float64(d) * u.rate) }
+
+// weigh has what is used from now on count by a weight, unless something is filled for it.
+func (u *usage) weigh(weight float64) {
+	if u.busy == 0 {
+		u.rate = 1 / weight
+	}
 }
 
 // start is where it would start now.
@@ -47,6 +61,7 @@ func (u *usage) begin(now time.Duration) {
 		u.end += u.of.clock - u.used(now)
 		if u.busy == 0 {
 			u.of.active++
+			u.of.weight += 1 / u.rate
 		}
 		u.busy, u.begun = u.busy+1, u.begun+now
 	}
@@ -56,9 +71,12 @@ func (u *usage) begin(now time.Duration) {
 // done ends what began then.
 func (u *usage) done(began, now time.Duration) {
 	for ; u.of != nil; u = u.of {
-		u.busy, u.begun, u.end = u.busy-1, u.begun-began, u.end+now-began
+		u.busy, u.begun, u.end = u.busy-1, u.begun-began, u.end+u.counts(now-began)
 		if u.busy == 0 {
 			u.of.active--
+			if u.of.weight -= 1 / u.rate; u.of.active == 0 {
+				u.of.weight = 0 // and nothing by rounding
+			}
 		}
 	}
 	u.busy--

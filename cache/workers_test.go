@@ -162,3 +162,63 @@ func TestABatchOfTwoJobsIsFilledForEither(t *testing.T) {
 		}
 	})
 }
+
+// A parted series is one of a job that reads many.
+type parted struct {
+	*testSeries
+	job cache.Job
+}
+
+func (p parted) Job() cache.Job { return p.job }
+
+// A job that opens many series at once has no more of the workers than one that opens one, and
+// those that wait always have as much as they weigh.
+func TestAJobOfManySeries(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		weight [2]float64
+		opens  [2]int // series of each job, all at once
+		second int    // when so many of the second have been opened so many of the first have
+		first  [2]int
+	}{
+		{"one beside many", [2]float64{1, 1}, [2]int{60, 1}, 1, [2]int{0, 7}},
+		{"many beside many", [2]float64{1, 1}, [2]int{60, 60}, 20, [2]int{16, 24}},
+		{"many beside many of less weight", [2]float64{1, 0.25}, [2]int{120, 120}, 25, [2]int{55, 110}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newCache(t, cache.Config{Workers: 2, RAMBytes: 256 << 20})
+				var tasks sync.WaitGroup
+				var mu sync.Mutex
+				var opened [2]int
+				then := -1
+				id := byte(0)
+				for job, n := range row.opens {
+					for range n {
+						p := parted{&testSeries{id: id, steps: 1, size: 4 << 10, fail: slow(100 * time.Millisecond)}, cache.Job{ID: [16]byte{255, byte(job)}, Weight: row.weight[job]}}
+						id++
+						tasks.Go(func() {
+							s, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0))
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							s.Release()
+							mu.Lock()
+							defer mu.Unlock()
+							if opened[job]++; opened[1] == row.second && then < 0 {
+								then = opened[0]
+							}
+						})
+					}
+					time.Sleep(time.Millisecond) // the first job comes first
+				}
+				tasks.Wait()
+				awaitQuiet(k)
+				if then < row.first[0] || then > row.first[1] {
+					t.Errorf("when %d of the second job had been opened %d of the first had, want %d to %d", row.second, then, row.first[0], row.first[1])
+				}
+			})
+		})
+	}
+}

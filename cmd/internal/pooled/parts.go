@@ -136,6 +136,15 @@ func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
 // Dataset implements cache.Names: parts of a stage are packed alike.
 func (p part) Dataset() string { return "shuffle:" + strconv.FormatUint(p.Stage, 10) }
 
+// Job implements cache.Names: the parts of all stages of a job are for that job.
+func (p part) Job() (j cache.Job) {
+	number, weight := p.By()
+	copy(j.ID[:], "shuffle")
+	binary.LittleEndian.PutUint64(j.ID[8:], number)
+	j.Weight = float64(weight) / meta.MostWeight
+	return j
+}
+
 // Steps implements cache.Course.
 func (p part) Steps() uint64 { return 1 }
 

@@ -76,6 +76,9 @@ func (b *Batches) Once() bool {
 	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
 }
 
+// Job is whoever reads the plan: more is not known.
+func (b *Batches) Job() cache.Job { return cache.JobOf(b.ID()) }
+
 // Shared is false: no fill copies from batches.
 func (b *Batches) Shared() bool { return false }
 

@@ -38,6 +38,9 @@ func (s *chunkSlabs) Size(_, step uint64) int64 {
 	return s.chunks.Version.Index.ChunkBytes(int(step))
 }
 
+// Job is whoever reads the chunks, which nobody does but fills of batches.
+func (s *chunkSlabs) Job() cache.Job { return cache.JobOf(s.ID()) }
+
 // Dataset names what all views of a dataset are made of.
 func (s *chunkSlabs) Dataset() string { return s.chunks.Version.Index.Fingerprint() }
 
