@@ -79,7 +79,7 @@ func (c *cache) read() error {
 	}
 	held, err := credentials.LoadCCache(c.path)
 	if err != nil {
-		return fmt.Errorf("credential cache %s: %w; run kinit, or name a keytab", c.path, err)
+		return fmt.Errorf("credential cache %s: %s; run kinit, or name a keytab", c.path, meta.WhyNot(err))
 	}
 	c.held, c.as = held, now
 	return nil

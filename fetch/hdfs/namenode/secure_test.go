@@ -1,7 +1,9 @@
 package namenode_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 	"testing"
@@ -134,6 +136,9 @@ func (r realm) refusals(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			err := r.client(t, row.change).List(t.Context(), "/d/0000", false, func(namenode.Status) error { return nil })
 			holds(t, err, row.says, []error{row.is})
+			if errors.Is(err, meta.ErrNotExist) || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%v counts as a path that HDFS does not have", err)
+			}
 		})
 	}
 }

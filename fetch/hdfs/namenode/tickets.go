@@ -20,6 +20,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/krberror"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"rankfs/meta"
 )
 
 // tickets gets the Kerberos tickets that authenticate this client to a namenode. The
@@ -89,7 +91,7 @@ func (t *tickets) ask(service, realm string) (proof, error) {
 	for again := false; ; again = true {
 		fresh, err := t.login(service, realm)
 		if err != nil {
-			return proof{}, final(fmt.Errorf("kerberos: %w: %w", syscall.EACCES, err))
+			return proof{}, final(fmt.Errorf("kerberos: %w: %v", syscall.EACCES, err))
 		}
 		ticket, key, err := t.krb.GetServiceTicket(service)
 		if err == nil {
@@ -128,7 +130,7 @@ func (t *tickets) login(service, realm string) (fresh bool, err error) {
 	}
 	conf, err := config.Load(t.Conf)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", t.Conf, err)
+		return false, fmt.Errorf("%s: %s", t.Conf, meta.WhyNot(err))
 	}
 	if _, host, _ := strings.Cut(service, "/"); realm != "" {
 		conf.DomainRealm[host] = realm
@@ -150,7 +152,7 @@ func (t *tickets) fromKeytab(conf *config.Config) (krb *client.Client, err error
 	defer unbroken(t.Keytab, &err)
 	keys, err := keytab.Load(t.Keytab)
 	if err != nil {
-		return nil, fmt.Errorf("keytab %s: %w; make it anew, or let this user read it", t.Keytab, err)
+		return nil, fmt.Errorf("keytab %s: %s; make it anew, or let this user read it", t.Keytab, meta.WhyNot(err))
 	}
 	user, realm, _ := strings.Cut(t.Principal, "@")
 	if realm == "" {
