@@ -6,7 +6,7 @@ import (
 )
 
 // What is remembered: 1.5 MiB of pieces and slices, 24 bytes each, and as many parts as
-// readers look at at a time.
+// readers look at at a time; the part that was measured last in any case: of 2^18 maps 6 MiB.
 const (
 	mostPieces = 1 << 16
 	mostParts  = 1 << 10
@@ -53,7 +53,7 @@ func (m *measured) forget(name partName) {
 func (m *measured) put(name partName, is measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.of[name]; ok || is.entries() > mostPieces {
+	if _, ok := m.of[name]; ok {
 		return
 	}
 	if m.of == nil {
@@ -61,7 +61,7 @@ func (m *measured) put(name partName, is measurement) {
 	}
 	m.of[name] = is
 	m.in, m.n = append(m.in, name), m.n+is.entries()
-	for m.n > mostPieces || len(m.in) > mostParts {
+	for len(m.in) > 1 && (m.n > mostPieces || len(m.in) > mostParts) {
 		m.n -= m.of[m.in[0]].entries()
 		delete(m.of, m.in[0])
 		m.in = m.in[1:]

@@ -1,0 +1,31 @@
+package pool
+
+import "testing"
+
+// The part that was measured last is remembered however many pieces it has, as its reader asks
+// again at once; those before it as far as there is room.
+func TestMeasured(t *testing.T) {
+	var m measured
+	name := func(part uint64) partName { return partName{2: part} }
+	remembered := func(part uint64) bool { _, ok := m.get(name(part)); return ok }
+	put := func(part uint64, pieces int) { m.put(name(part), measurement{pieces: make([]piece, pieces)}) }
+
+	put(0, mostPieces/2)
+	put(1, mostPieces/2)
+	if !remembered(0) || !remembered(1) {
+		t.Error("two parts that there is room for are not remembered")
+	}
+	for part := range uint64(3) {
+		put(2+part, mostPieces+1)
+		if !remembered(2 + part) {
+			t.Errorf("large part %d is measured at each look", part)
+		}
+		if len(m.of) != 1 || len(m.in) != 1 || m.n != mostPieces+1 {
+			t.Errorf("beside it others are remembered: %d of %d pieces", len(m.of), m.n)
+		}
+	}
+	put(5, 1)
+	if !remembered(5) || remembered(4) {
+		t.Error("a large part takes the room of the next one")
+	}
+}
