@@ -20,6 +20,7 @@ type Mount struct {
 	Root    string // what of the file system is mounted
 	Point   string
 	Type    string
+	Source  string // as its daemon, or who mounted it, says
 	Options string // of the file system
 }
 
@@ -51,7 +52,11 @@ func Parse(data []byte) (table []Mount, err error) {
 		if err != nil {
 			return table, fmt.Errorf("read mount table: odd line %q", line)
 		}
-		table = append(table, Mount{ID: id, Device: f[2], Root: unescape(f[3]), Point: unescape(f[4]), Type: kind[0], Options: kind[len(kind)-1]})
+		m := Mount{ID: id, Device: f[2], Root: unescape(f[3]), Point: unescape(f[4]), Type: kind[0], Options: kind[len(kind)-1]}
+		if len(kind) > 2 {
+			m.Source = unescape(kind[1])
+		}
+		table = append(table, m)
 	}
 	return table, nil
 }

@@ -14,10 +14,10 @@ const table = `22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 func TestParse(t *testing.T) {
 	got, err := Parse([]byte(table))
 	want := []Mount{
-		{ID: 22, Device: "8:1", Root: "/", Point: "/", Type: "ext4", Options: "rw"},
-		{ID: 40, Device: "0:40", Root: "/", Point: "/mnt/a", Type: FSType, Options: "rw,user_id=0"},
-		{ID: 41, Device: "0:41", Root: "/", Point: `/mnt/with blank\`, Type: FSType, Options: "ro"},
-		{ID: 42, Device: "0:42", Root: "/", Point: "/mnt/a", Type: "tmpfs", Options: "rw"},
+		{ID: 22, Device: "8:1", Root: "/", Point: "/", Type: "ext4", Source: "/dev/sda1", Options: "rw"},
+		{ID: 40, Device: "0:40", Root: "/", Point: "/mnt/a", Type: FSType, Source: "none", Options: "rw,user_id=0"},
+		{ID: 41, Device: "0:41", Root: "/", Point: `/mnt/with blank\`, Type: FSType, Source: "none", Options: "ro"},
+		{ID: 42, Device: "0:42", Root: "/", Point: "/mnt/a", Type: "tmpfs", Source: "tmpfs", Options: "rw"},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("got %v, %v", got, err)
