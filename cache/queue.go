@@ -206,18 +206,16 @@ func (q *queue) full() bool { return q.all.busy >= q.rates.fills.AtOnce() }
 func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
 
 // lacks reports whether a job has less than its share of the workers, by its weight, of those
-// jobs for which there is something to do.
+// jobs for which there is something to do, and is not to wait until others end.
 func (q *queue) lacks(u *usage) bool {
 	jobs, weight := q.all.active, q.all.weight
 	if u.busy == 0 {
 		jobs, weight = jobs+1, weight+1/u.rate
 	}
 	part := 1 / u.rate / weight
-	share := int(part*float64(q.rates.fills.AtOnce()) + 1e-9)
-	if part*float64(jobs) > 0.99 { // it weighs no less than others do
-		share = max(1, share)
-	}
-	return q.all.busy < q.most() && u.busy < share
+	share := max(1, int(part*float64(q.rates.fills.AtOnce())+1e-9))
+	lesser := part*float64(jobs) < 0.99 // it weighs less than others, and has its turn when that comes
+	return !lesser && q.all.busy < q.most() && u.busy < share
 }
 
 // before reports whether a is done first: by the accounts, then what an open waits for,
