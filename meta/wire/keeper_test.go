@@ -26,6 +26,7 @@ func pattern(n int) []byte {
 type keeper struct {
 	room  int                                         // of one read
 	ahead int                                         // that is granted before it is read
+	most  uint64                                      // that comes, if its length is not known; 0 if that is not either
 	each  func(ctx context.Context, had int) error    // before each read; may be nil
 	then  func(ctx context.Context, got []byte) error // once all is read; may be nil
 	ends  chan ended
@@ -53,6 +54,9 @@ func (k *keeper) pushes() wire.Pushes {
 
 func (k *keeper) read(ctx context.Context, in *wire.Stream) (got []byte, err error) {
 	p := make([]byte, k.room)
+	if k.most > 0 {
+		in.AtMost(k.most)
+	}
 	for n := k.ahead; ; {
 		if k.each != nil {
 			if err := k.each(ctx, len(got)); err != nil {

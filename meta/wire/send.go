@@ -34,6 +34,10 @@ type Answer struct{ out *sender }
 // Size tells how much will be emitted, where the request does not say so.
 func (a Answer) Size(n uint64) { a.out.expect(n) }
 
+// AtMost lets what is emitted be any number of bytes up to n, instead of as many as were asked
+// for. The other node finds by what it gets whether that is all.
+func (a Answer) AtMost(n uint64) { a.out.atMost(n) }
+
 // Emit sends p, which may be mapped memory, and is not used after it returned.
 // A call that returned an error of Emit is told why by its context.
 func (a Answer) Emit(p []byte) error { return a.out.emit(p) }
@@ -59,6 +63,7 @@ type sender struct {
 		open    int     // where in out the open frame begins; its end if there is none
 		pace    pace
 		left    uint64 // bytes that are still to be emitted for an answer
+		fewer   bool   // or less than that
 		sent    uint64
 		err     error // of the connection; nothing is sent after it
 		stalled func(error)
@@ -88,7 +93,7 @@ func (s *sender) begin(sum xxhash.Digest, bytes uint64, stalled func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.mu
-	m.sum, m.left, m.sent, m.stalled = sum, bytes, 0, stalled
+	m.sum, m.left, m.fewer, m.sent, m.stalled = sum, bytes, false, 0, stalled
 	m.spare = s.scratch.Get().(*[]byte)
 	m.out, m.open = (*m.spare)[:0], 0
 	m.held = false
@@ -192,6 +197,12 @@ func (s *sender) expect(size uint64) {
 	s.control(head{kind: kindSize, length: 8}, binary.LittleEndian.AppendUint64(nil, size))
 }
 
+func (s *sender) atMost(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.left, s.mu.fewer = n, true
+}
+
 // end sends the rest and how it ended, and says how much all came to on the wire. Its
 // error is that of the connection.
 func (s *sender) end(failure error) (sent uint64, err error) {
@@ -200,7 +211,7 @@ func (s *sender) end(failure error) (sent uint64, err error) {
 	m := &s.mu
 	s.timer.Stop()
 	m.stalled = nil
-	if failure == nil && m.left > 0 {
+	if failure == nil && m.left > 0 && !m.fewer {
 		failure = fmt.Errorf("data %w: it is %d bytes shorter than was asked for", meta.ErrInvalid, m.left)
 	}
 	if failure != nil {

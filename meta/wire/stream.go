@@ -25,6 +25,7 @@ type Stream struct {
 	cancel  context.CancelCauseFunc
 	unwatch func() error // nil while something may come
 	bytes   uint64       // in all, 0 if that is not known
+	fewer   bool         // or less than that
 	step    pace
 
 	granted, read uint64
@@ -43,6 +44,10 @@ func newStream(ctx context.Context, v *visit, bytes uint64, sum xxhash.Digest, c
 		step: pace{patience: v.server.limits.Ask},
 	}
 }
+
+// AtMost says that no more than n bytes come of a stream whose length is not known. Then Read
+// grants ahead as if so many did.
+func (s *Stream) AtMost(n uint64) { s.bytes, s.fewer = n, true }
 
 // Grant lets the node send n bytes beyond those that it may already. Without it Read
 // grants no more than it has room for, and each costs the time to the node and back.
@@ -69,10 +74,10 @@ func (s *Stream) Grant(n uint64) error {
 	return nil
 }
 
-// grantAhead is what of a stream whose length is known is on its way while what came before is
-// read, decrypted, summed and written: the node would wait for each Read else, and for that its
-// grant got past what this node sends. The buffers of a connection hold about as much: a node
-// that reads nothing for a while is no node that takes nothing.
+// grantAhead is what of a stream, if it is known how long it is, or is at most, is on its way while
+// what came before is read, decrypted, summed and written: the node would wait for each Read else,
+// and for that its grant got past what this node sends. The buffers of a connection hold about as
+// much: a node that reads nothing for a while is no node that takes nothing.
 const grantAhead = 4 << 20
 
 // Read reads what has come, and grants what p has room for beyond what is granted, and once
@@ -162,7 +167,7 @@ func (s *Stream) end() {
 	switch {
 	case s.said != nil:
 		s.err = s.said
-	case s.read < s.bytes:
+	case s.read < s.bytes && !s.fewer:
 		s.err = fmt.Errorf("stream %w: it is %d bytes shorter than was said", meta.ErrCorrupt, s.bytes-s.read)
 	}
 }
