@@ -88,6 +88,7 @@ var studies = []study{
 	{"pool cold", poolCold},
 	{"pool blobs", poolBlobs},
 	{"pool links", poolLinks},
+	{"pool compressed links", poolCompressed},
 	{"pool exchanges", poolExchanges},
 	{"pool commits", poolCommits},
 	{"pool bytes", poolBytes},

@@ -148,6 +148,40 @@ func poolLinks(b *bench) (misses int) {
 	return missed(written, read)
 }
 
+// poolCompressed compares a second copy of text over a link of 1 Gbit/s, compressed between nodes,
+// with the same as it is: its time, and what goes over the link beside the bytes of the maps.
+func poolCompressed(b *bench) (misses int) {
+	const maps, size = 16, 16 * mib
+	p := b.poolNodes("compressed", 2)
+	p.limit(gigabit)
+	codecs := []string{"none", "lz4", "zstd"}
+	var times, bytes []outcome
+	for _, by := range codecs {
+		times = append(times, outcome{name: "pool, text with copies=2 over 1 Gbit/s, compress=" + by + " / none", target: 1, atMost: true})
+		bytes = append(bytes, outcome{name: "pool, bytes over the link for that / of the maps", target: 1.02, atMost: true})
+	}
+	for turn := range *turns + 1 {
+		plain := 0.0
+		for i, by := range codecs {
+			stage, remove := p.stage(fmt.Sprintf("maps=%d copies=2 compress=%s", maps, by))
+			before := wireOf(p.Nodes[1])
+			took := value(p.shuffle(0, stage, "write", "-t", "-m", strconv.Itoa(maps), "-b", strconv.Itoa(size)), "seconds")
+			went := wireOf(p.Nodes[1]) - before
+			remove()
+			if i == 0 {
+				plain = took
+			}
+			if turn == 0 {
+				continue // connections are made
+			}
+			times[i].values = append(times[i].values, took/plain)
+			times[i].note = fmt.Sprintf("%.2f s against %.2f, the last time", took, plain)
+			bytes[i].values = append(bytes[i].values, went/(maps*size))
+		}
+	}
+	return missed(append(times[1:], bytes...)...)
+}
+
 func (p *poolNodes) mustCross(n *daemon.Place, before float64, bytes float64) {
 	if came := wireOf(n) - before; came < bytes {
 		check(fmt.Errorf("of %.0f bytes %.0f came over the link", bytes, came))

@@ -1,8 +1,8 @@
 // shuffle: processes write maps and read parts, by the shuffle pool or by plain files, as
 // a program would that has no pool.
 //
-//   shuffle [-p P] [-m MAPS] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-f FIRST] write|read|both STAGE
-//   shuffle [-p P] [-m MAPS] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-f FIRST] [-x] plain-write|plain-read|plain DIR
+//   shuffle [-p P] [-m MAPS] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-t] [-f FIRST] write|read|both STAGE
+//   shuffle [-p P] [-m MAPS] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-t] [-f FIRST] [-x] plain-write|plain-read|plain DIR
 //
 //   -p  processes, which divide maps and parts (2)
 //   -m  maps (64), and -f the number of the first one (0)
@@ -10,6 +10,7 @@
 //   -b  bytes of a map (1 MiB)
 //   -w  bytes of a write (1 MiB)
 //   -s  by stdio, which writes 4 KiB at a time, as it takes them in pieces of 100 bytes
+//   -t  maps are text, of a few thousand words
 //   -x  plain: the XXH3 of each file, before it gets its name
 //
 // A stage is there already; a directory too. Plain files are a data file for each map and,
@@ -24,10 +25,11 @@
 
 #include "../../include/rankfs.h"
 #include "rankfs_test.h"
+#include "record.h"
 
 static int processes = 2;
 static uint64_t maps = 64, first, parts = 1, bytes = 1 << 20, chunk = 1 << 20;
-static bool by_stdio, hashed, plain, writes, reads;
+static bool by_stdio, as_text, hashed, plain, writes, reads;
 static const char *dir;
 static uint64_t *took; // by map, and then by part
 static unsigned char *content;
@@ -213,11 +215,23 @@ static void work(struct pairs *all, int index, void *unused)
 	me->end = now_ns();
 }
 
+// fill_text fills a map with lines of words, of which some are frequent.
+static void fill_text(unsigned char *p)
+{
+	for (uint64_t i = 0, at = 0; at < bytes; i++) {
+		uint64_t r = mix(i), word = (r & 4095) * (r >> 12 & 4095) >> 12;
+		for (uint64_t k = 0; k < 2 + mix(word) % 9 && at < bytes; k++)
+			p[at++] = 'a' + mix(word << 4 | k) % 26;
+		if (at < bytes)
+			p[at++] = i % 12 ? ' ' : '\n';
+	}
+}
+
 int main(int argc, char **argv)
 {
-	const char *text = "[-p P] [-m MAPS] [-f FIRST] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-x] "
+	const char *options = "[-p P] [-m MAPS] [-f FIRST] [-r PARTS] [-b BYTES] [-w BYTES] [-s] [-t] [-x] "
 			   "write|read|both|plain-write|plain-read|plain DIR";
-	for (int c; (c = getopt(argc, argv, "p:m:f:r:b:w:sx")) != -1;) {
+	for (int c; (c = getopt(argc, argv, "p:m:f:r:b:w:stx")) != -1;) {
 		switch (c) {
 		case 'p': processes = (int)number(optarg); break;
 		case 'm': maps = number(optarg); break;
@@ -226,26 +240,29 @@ int main(int argc, char **argv)
 		case 'b': bytes = number(optarg); break;
 		case 'w': chunk = number(optarg); break;
 		case 's': by_stdio = true; break;
+		case 't': as_text = true; break;
 		case 'x': hashed = true; break;
 		default: exit(2);
 		}
 	}
 	if (argc - optind != 2 || processes < 1 || maps == 0 || parts == 0 || chunk == 0)
-		usage(text);
+		usage(options);
 	const char *mode = argv[optind];
 	dir = argv[optind + 1];
 	plain = strncmp(mode, "plain", 5) == 0;
 	writes = !strcmp(mode, "write") || !strcmp(mode, "both") || !strcmp(mode, "plain-write") || !strcmp(mode, "plain");
 	reads = !strcmp(mode, "read") || !strcmp(mode, "both") || !strcmp(mode, "plain-read") || !strcmp(mode, "plain");
 	if ((!writes && !reads) || (hashed && !plain))
-		usage(text);
+		usage(options);
 	took = mmap(NULL, (maps + parts) * sizeof *took, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (took == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
 	struct buffer all_content = {0};
 	buffer_grow(&all_content, bytes + 8);
 	content = all_content.p;
-	for (uint64_t i = 0; i < bytes / 8; i++)
+	if (as_text)
+		fill_text(all_content.p);
+	for (uint64_t i = 0; !as_text && i < bytes / 8; i++)
 		((uint64_t *)all_content.p)[i] = (i + 1) * 0x9e3779b97f4a7c15u;
 	struct pairs *all = fork_pairs(processes, work, NULL);
 	if (!all)
