@@ -35,6 +35,24 @@ const (
 	placeRing   = "ring"   // where its name says, as the others
 )
 
+// A Compression is how bytes of a stage are packed while they go from node to node. Nodes tell
+// each other its number.
+type Compression uint8
+
+// There are these.
+const (
+	Uncompressed Compression = iota
+	LZ4
+	Zstd
+)
+
+var compressions = []string{"none", "lz4", "zstd"}
+
+// Known reports whether there is one of that number.
+func (c Compression) Known() bool { return int(c) < len(compressions) }
+
+func (c Compression) String() string { return compressions[c] }
+
 // A Stage says how the maps of one stage of a shuffle are divided, and kept. Its text,
 // as a person writes it into the file spec, is a list of KEY=VALUE.
 type Stage struct {
@@ -44,6 +62,7 @@ type Stage struct {
 	Strict  bool          // a commit fails where there are fewer copies
 	Durable bool          // a map is committed once its copies are on disks
 	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
+	Packed  Compression   // of what goes between nodes
 	Life    time.Duration // how long the job lives when nobody uses it
 	Weight  uint64        // of its job's work beside that of others; zero: as much as there is
 	Records Records       // what the pool knows of what is in maps
@@ -122,9 +141,11 @@ func (s *Stage) set(key, value string) (err error) {
 		}
 		s.Ring = value == placeRing
 	case "compress":
-		if value != "none" {
-			return fmt.Errorf("compress=%s in spec %w: maps are kept and sent as they were written, so that they can be mapped; have the programs compress the pieces, and leave compress= out", clip(value), ErrInvalid)
+		i := slices.Index(compressions, value)
+		if i < 0 {
+			return fmt.Errorf("compress=%s in spec %w: write compress=none, compress=lz4 or compress=zstd", clip(value), ErrInvalid)
 		}
+		s.Packed = Compression(i)
 	case "weight":
 		if s.Weight, err = count(key, value, MostWeight); s.Weight == MostWeight {
 			s.Weight = 0
@@ -137,7 +158,7 @@ func (s *Stage) set(key, value string) (err error) {
 	default:
 		known, err := s.Records.set(key, value)
 		if !known {
-			return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict, weight and ttl, and record, key, sep, by, sort and combine", clip(key), ErrInvalid)
+			return fmt.Errorf("%s= in spec %w: there are maps, parts, copies, ack, place, strict, compress, weight and ttl, and record, key, sep, by, sort and combine", clip(key), ErrInvalid)
 		}
 		return err
 	}
@@ -162,6 +183,9 @@ func (s Stage) String() string {
 	}
 	if s.Weight != 0 {
 		fmt.Fprintf(&b, " weight=%d", s.Weight)
+	}
+	if s.Packed != Uncompressed {
+		b.WriteString(" compress=" + s.Packed.String())
 	}
 	if s.Life != DefaultLife {
 		b.WriteString(" ttl=" + s.Life.String())

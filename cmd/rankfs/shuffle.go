@@ -53,6 +53,8 @@ the spec of the stage:
               keeping it where it was written
   strict=1    refuse a commit with fewer copies
   weight=N    of work for it, beside that for other jobs; 100 at most (100)
+  compress=lz4, compress=zstd
+              compress what goes between nodes (none)
   ttl=TIME    the job goes when nobody has used it for so long (24h)
 
 With record=line, record=fixed:BYTES or record=sizes the pool divides maps by the

@@ -16,6 +16,7 @@ import (
 type server struct {
 	*copies
 	repairs *repairTurns
+	packing *packing
 }
 
 func (s server) calls() (wire.Calls, wire.Pushes) {
@@ -39,7 +40,10 @@ func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *f
 	r.Stage = binary.LittleEndian.Uint64(q.ID[0:])
 	r.Generation = binary.LittleEndian.Uint64(q.ID[8:])
 	r.Part = binary.LittleEndian.Uint64(q.ID[16:])
-	r.Whole = q.ID[24] == 1
+	r.Whole, r.Packed = q.ID[24]&1 == 1, meta.Compression(q.ID[24]>>1)
+	if !r.Packed.Known() {
+		return r, nil, fmt.Errorf("request for pieces packed by %d %w", r.Packed, meta.ErrInvalid)
+	}
 	j, g, err := s.numbered(ctx, r.Stage)
 	if err != nil {
 		return r, nil, err
@@ -96,7 +100,7 @@ func (s server) sendPieces(ctx context.Context, q wire.Request, a wire.Answer) e
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, f, r, a.Emit)
+	return s.answer(r, q, a, func(emit func([]byte) error) error { return s.send(ctx, f, r, emit) })
 }
 
 func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer) error {
@@ -109,7 +113,17 @@ func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer)
 	case q.Bytes == 0:
 		return s.look(ctx, f, r)
 	}
-	return s.sendPortion(ctx, f, r, offOf(q.ID), int64(q.Bytes), a.Emit)
+	return s.answer(r, q, a, func(emit func([]byte) error) error {
+		return s.sendPortion(ctx, f, r, offOf(q.ID), int64(q.Bytes), emit)
+	})
+}
+
+// answer emits what was asked for, packed if that was.
+func (s server) answer(r PieceRequest, q wire.Request, a wire.Answer, feed func(emit func([]byte) error) error) error {
+	if r.Packed != meta.Uncompressed {
+		a.AtMost(mostPacked(q.Bytes))
+	}
+	return s.packing.pack(r.Packed, q.Bytes, a.Emit, feed)
 }
 
 func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) error {
@@ -137,13 +151,18 @@ func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) 
 
 // takeCopy takes a copy of an attempt, whose table has to have the sum that was said, and
 // its bytes those of the table.
-func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
+func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream) ([]byte, error) {
 	var r copyRequest
 	if err := json.Unmarshal(q.Body, &r); err != nil {
 		return nil, fmt.Errorf("copy of a map %w: %w", meta.ErrInvalid, err)
 	}
+	in, err := s.packing.intake(q, r.pushed, from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
 	j, g, err := s.numbered(ctx, r.Stage)
-	if err == nil && r.check(g, q.Bytes) != nil { // of a spec, or a reset, that is on its way
+	if err == nil && r.check(g, in.bytes) != nil { // of a spec, or a reset, that is on its way
 		if err = s.Know(ctx); err == nil {
 			j, g, err = s.numbered(ctx, r.Stage)
 		}
@@ -151,7 +170,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(g, q.Bytes); err != nil {
+	if err := r.check(g, in.bytes); err != nil {
 		return nil, err
 	}
 	f, err := s.files(j)
@@ -165,7 +184,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 		if err != nil {
 			return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 		}
-		err = f.keep(g.Spec.Durable, r, q.Bytes, in)
+		err = f.keep(g.Spec.Durable, r, in)
 		end()
 		if err != nil {
 			return nil, err
@@ -173,22 +192,15 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, in *wire.Stream) (
 		_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
 		return nil, err
 	}
-	return nil, f.keep(g.Spec.Durable, r, q.Bytes, in)
+	return nil, f.keep(g.Spec.Durable, r, in)
 }
 
-// firstGrant is what of a copy is let come before anything of it is read. A small one would wait
-// for the table else, and then for a grant of the rest.
-const firstGrant = 1 << 20
-
 // keep keeps a copy that comes, for which it looks for room before anything of it has.
-func (f *files) keep(lasting bool, r copyRequest, bytes uint64, in *wire.Stream) error {
+func (f *files) keep(lasting bool, r copyRequest, in io.Reader) error {
 	before := r.before()
-	if err := f.hasRoom(lasting, int64(bytes)); err != nil {
+	if err := f.hasRoom(lasting, r.bytes()); err != nil {
 		f.tailed.forget(before)
 		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
-	}
-	if err := in.Grant(min(bytes, firstGrant)); err != nil {
-		return err
 	}
 	t := make(table, r.Table)
 	if _, err := io.ReadFull(in, t); err != nil {
@@ -215,18 +227,23 @@ func (r copyRequest) before() string {
 }
 
 // takeTail takes what comes next of an attempt.
-func (s server) takeTail(ctx context.Context, q wire.Request, in *wire.Stream) ([]byte, error) {
+func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream) ([]byte, error) {
 	var r tailRequest
 	if err := json.Unmarshal(q.Body, &r); err != nil {
 		return nil, fmt.Errorf("tail of a map %w: %w", meta.ErrInvalid, err)
 	}
+	in, err := s.packing.intake(q, r.pushed, from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
 	j, g, err := s.numbered(ctx, r.Stage)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Generation != g.Generation:
 		return nil, fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.At < 0 || q.Bytes == 0 || q.Bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
+	case r.At < 0 || in.bytes == 0 || in.bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
 		return nil, fmt.Errorf("tail of map %d %w", r.Map, meta.ErrInvalid)
 	}
 	f, err := s.files(j)
@@ -238,7 +255,7 @@ func (s server) takeTail(ctx context.Context, q wire.Request, in *wire.Stream) (
 	if err != nil {
 		return nil, err
 	}
-	err = t.take(int64(q.Bytes), in)
+	err = t.take(int64(in.bytes), in)
 	if err != nil {
 		f.tailed.giveUp(t)
 		return nil, fmt.Errorf("tail of map %d: %w", r.Map, err)
@@ -251,7 +268,7 @@ func (r copyRequest) check(g state.PoolStage, bytes uint64) error {
 	switch {
 	case r.Generation != g.Generation:
 		return fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.Has < 0 || r.Has > r.Commit.Size || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.Table+r.Commit.Size-r.Has) != bytes,
+	case r.Has < 0 || r.Has > r.Commit.Size || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.bytes()) != bytes,
 		r.Commit.Map >= g.Numbers(), len(r.Commit.Writer) != 16:
 		return fmt.Errorf("copy of map %d %w", r.Commit.Map, meta.ErrInvalid)
 	}

@@ -20,7 +20,8 @@ type column struct {
 	Stage      uint64
 	Generation uint64
 	Number     uint64
-	Whole      bool // all parts, of one map
+	Whole      bool             // all parts, of one map
+	Packed     meta.Compression // of what comes of other nodes
 	Maps       state.Maps
 	pieces     []piece // once they were asked for
 	by         party   // that it counts for
@@ -202,7 +203,7 @@ func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Se
 
 // request asks for some maps of a demand.
 func (p *column) request(maps []int, hurry bool) PieceRequest {
-	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), by: p.by, hurry: hurry}
+	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Packed: p.Packed, Maps: p.now(maps), by: p.by, hurry: hurry}
 }
 
 // measurePieces finds how long the pieces are, and what they hash to.

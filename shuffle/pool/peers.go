@@ -30,15 +30,17 @@ const (
 type peers struct {
 	*agreed
 	pulls, pushes *exchanges
+	packing       *packing
 }
 
-func newPeers(a *agreed) peers { return peers{a, newExchanges(), newExchanges()} }
+func newPeers(a *agreed) peers { return peers{a, newExchanges(), newExchanges(), newPacking()} }
 
 // A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
 type PieceRequest struct {
 	Stage, Generation uint64
 	Part              uint64
 	Whole             bool
+	Packed            meta.Compression // of what comes
 	Maps              []state.Commit
 
 	by    party // that it counts for
@@ -63,8 +65,9 @@ func (r PieceRequest) id() (id [32]byte) {
 	binary.LittleEndian.PutUint64(id[0:], r.Stage)
 	binary.LittleEndian.PutUint64(id[8:], r.Generation)
 	binary.LittleEndian.PutUint64(id[16:], r.Part)
+	id[24] = byte(r.Packed) << 1
 	if r.Whole {
-		id[24] = 1
+		id[24] |= 1
 	}
 	return id
 }
@@ -88,7 +91,7 @@ const pieceBytes = 16
 func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]piece, error) {
 	b := make([]byte, pieceBytes*len(r.Maps))
 	q := r.call(callMeasure, len(b))
-	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{b})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, meta.Uncompressed, b); err != nil {
 		return nil, err
 	}
 	all := make([]piece, len(r.Maps))
@@ -111,7 +114,7 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 		return nil
 	}
 	q := r.call(callPieces, len(dst))
-	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{dst})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, r.Packed, dst); err != nil {
 		return err
 	}
 	for i, one := range pieces {
@@ -125,14 +128,14 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 
 // lookAt has a node look whether its copy of a piece, or of a whole map, is right.
 func (p peers) lookAt(ctx context.Context, node string, r PieceRequest) error {
-	return p.pull(ctx, node, r.by, r.call(callPortion, 0), wire.NewScatter(nil))
+	return p.pull(ctx, node, r.by, r.call(callPortion, 0), meta.Uncompressed)
 }
 
 // fetchPortion has a node write some bytes of a piece into dst, which are not checked.
 func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
 	q := r.call(callPortion, len(dst))
-	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8) // behind Whole, which is not set
-	return p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{dst}))
+	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8|uint64(q.ID[24])) // behind Packed
+	return p.pull(ctx, node, r.by, q, r.Packed, dst)
 }
 
 // offOf is where the bytes begin that a request wants of a piece.
@@ -146,7 +149,7 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 	}
 	t := make(table, rowBytes*g.Spec.Pieces())
 	q := r.call(callPieces, len(t)+len(dst))
-	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{t, dst})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, r.Packed, t, dst); err != nil {
 		return err
 	}
 	if c := r.Maps[0]; !t.is(c.Sum, c.Size) || !t.match(dst, 0) {
@@ -165,7 +168,12 @@ type copyRequest struct {
 	// So many bytes came before, by a tail of that nonce, and do not come again.
 	Has   int64  `json:",omitempty"`
 	Nonce uint64 `json:",omitempty"`
+
+	pushed
 }
+
+// bytes are those of what comes: its table, and what it has not of the map.
+func (r copyRequest) bytes() int64 { return r.Table + r.Commit.Size - r.Has }
 
 // A sent is what is sent of a copy.
 type sent struct {
@@ -178,7 +186,7 @@ type sent struct {
 
 // sendCopy gives a node a copy of an attempt: what it has not yet of it, if that is right.
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
-	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number()}
+	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number(), pushed{Packed: g.Spec.Packed}}
 	if r.Has > 0 {
 		err := p.send(ctx, node, partyOf(g), r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
@@ -190,12 +198,12 @@ func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c s
 }
 
 func (p peers) send(ctx context.Context, node string, by party, r copyRequest, s sent, rest io.Reader) error {
+	r.Plain = uint64(r.bytes())
 	body, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	q := wire.Request{Call: pushCopy, Body: body, Bytes: uint64(int64(len(s.table)) + r.Commit.Size - r.Has)}
-	return p.push(ctx, node, by, q, func(ctx context.Context, emit func([]byte) error) error {
+	return p.push(ctx, node, by, wire.Request{Call: pushCopy, Body: body}, r.pushed, func(ctx context.Context, emit func([]byte) error) error {
 		if s.begins != nil {
 			s.begins()
 		}
@@ -210,7 +218,7 @@ func (p peers) send(ctx context.Context, node string, by party, r copyRequest, s
 func (p peers) weighAt(ctx context.Context, node string, r PieceRequest, parts []int64) error {
 	b := make([]byte, 8*len(parts))
 	q := r.call(callWeigh, len(b))
-	if err := p.pull(ctx, node, r.by, q, wire.NewScatter([][]byte{b})); err != nil {
+	if err := p.pull(ctx, node, r.by, q, meta.Uncompressed, b); err != nil {
 		return err
 	}
 	for i := range parts {

@@ -236,7 +236,9 @@ func (p *Pool) Close() error {
 }
 
 // Calls answers other nodes.
-func (p *Pool) Calls() (wire.Calls, wire.Pushes) { return server{p.copies, newRepairTurns()}.calls() }
+func (p *Pool) Calls() (wire.Calls, wire.Pushes) {
+	return server{p.copies, newRepairTurns(), p.peers.packing}.calls()
+}
 
 // Jobs are the names of all jobs.
 func (p *Pool) Jobs(ctx context.Context) (names []string, err error) {

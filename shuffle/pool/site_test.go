@@ -49,12 +49,13 @@ type site struct {
 
 // hooks are called where something is on its way; what they are not for is nil.
 type hooks struct {
-	connect func()                    // to another node
-	jobs    func()                    // before a node looks up the jobs that there are
-	job     func()                    // and one of them, by its name
-	ask     func(state.Command) error // before the cluster agrees to a command, or does not
-	answer  func(state.Command) error // after it has
-	lasts   func() error              // before what a node knows outlives a power failure
+	connect func()                                 // to another node
+	conn    func(node string, c net.Conn) net.Conn // what that comes to
+	jobs    func()                                 // before a node looks up the jobs that there are
+	job     func()                                 // and one of them, by its name
+	ask     func(state.Command) error              // before the cluster agrees to a command, or does not
+	answer  func(state.Command) error              // after it has
+	lasts   func() error                           // before what a node knows outlives a power failure
 }
 
 // A member is one of its nodes, and what its pool has the cluster agree by.
@@ -205,7 +206,7 @@ func (m *member) follow() (stop func()) {
 func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
 	i := slices.IndexFunc(s.members, func(m *member) bool { return m.id == node })
 	s.mu.Lock()
-	down, silent, slow, hook := s.mu.down[node], s.mu.silent[node], s.mu.slow, s.mu.hooks.connect
+	down, silent, slow, hook, made := s.mu.down[node], s.mu.silent[node], s.mu.slow, s.mu.hooks.connect, s.mu.hooks.conn
 	s.mu.Unlock()
 	if hook != nil {
 		hook()
@@ -220,6 +221,9 @@ func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
 	conn, err := s.members[i].dial(ctx, node)
 	if err == nil && slow != nil && node == slow.to {
 		conn = slowConn{conn, slow}
+	}
+	if err == nil && made != nil {
+		conn = made(node, conn)
 	}
 	return conn, err
 }

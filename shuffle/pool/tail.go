@@ -249,6 +249,8 @@ type tailRequest struct {
 	Stage, Generation uint64
 	tailName
 	At int64
+
+	pushed
 }
 
 // A tailName tells what comes of an attempt before it is committed from all else.
@@ -264,10 +266,10 @@ func (all *tails) name(t *tail) tailName {
 
 // more gives a node n bytes of an attempt.
 func (all *tails) more(ctx context.Context, t *tail, node string, file *os.File, at, n int64) error {
-	body, err := json.Marshal(tailRequest{t.stage.number, t.is.Generation, all.name(t), at})
+	is := pushed{t.is.Spec.Packed, uint64(n)}
+	body, err := json.Marshal(tailRequest{t.stage.number, t.is.Generation, all.name(t), at, is})
 	if err != nil {
 		return err
 	}
-	q := wire.Request{Call: pushTail, Body: body, Bytes: uint64(n)}
-	return all.push(ctx, node, partyOf(t.is), q, wire.From(io.NewSectionReader(file, at, n)))
+	return all.push(ctx, node, partyOf(t.is), wire.Request{Call: pushTail, Body: body}, is, wire.From(io.NewSectionReader(file, at, n)))
 }

@@ -85,7 +85,7 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := newPart(&column{Stage: g.number, Generation: is.Generation, by: partyOf(is), pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{Stage: g.number, Generation: is.Generation, by: partyOf(is), Packed: is.Spec.Packed, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
 	p.of(is.Spec, g.job.pool.config.State.Commits(g.number))
 	d, err := p.division(ctx)
 	if err != nil {

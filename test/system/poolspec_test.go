@@ -12,7 +12,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1")
 	for spec, why := range map[string]string{
-		"compress=zstd":                  "maps are kept and sent as they were written",
+		"compress=snappy":                "write compress=none, compress=lz4 or compress=zstd",
 		"place=anywhere":                 "write place=writer or place=ring",
 		"weight=101":                     "write a number from 1 to 100",
 		"maps=0":                         "write a number from 1 to 262144",
@@ -26,7 +26,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"record=line sep=space sort=key": "write key=N for field N, or leave sep= out",
 		"record=line key=1 combine=sum sort=none": "combine=sum sort=none in spec",
 		"record=line sort=none combine=first":     "write sort=key, or leave it out",
-		"colour=red":                              "there are maps, parts, copies, ack, place, strict, weight and ttl",
+		"colour=red":                              "there are maps, parts, copies, ack, place, strict, compress, weight and ttl",
 	} {
 		r := command(t, "sh", "-c", `env printf "$2" > "$1/spec"`, "sh", stage, spec)
 		state := sh(t, `cat "$1/state"`, stage)
@@ -35,8 +35,8 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		}
 	}
 	got := sh(t, `echo 'maps=1 compress=none place=writer' > "$1/spec"; cat "$1/spec"; echo 'maps=1 place=ring weight=100' > "$1/spec"; cat "$1/spec"
-		echo 'maps=1 weight=7' > "$1/spec"; cat "$1/spec"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
-	if want := "maps=1 parts=1 copies=2\nmaps=1 parts=1 copies=2 place=ring\nmaps=1 parts=1 copies=2 weight=7\n"; got != want {
+		echo 'compress=zstd weight=7 maps=1 strict=1' > "$1/spec"; cat "$1/spec"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
+	if want := "maps=1 parts=1 copies=2\nmaps=1 parts=1 copies=2 place=ring\nmaps=1 parts=1 copies=2 strict=1 weight=7 compress=zstd\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	sh(t, `: > "$1/.map-000000.0"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
