@@ -22,7 +22,9 @@ const (
 	inUseTime  = 200 * time.Millisecond
 )
 
-// slack is the part of the budget by which a bound may be other than it should.
+// slack is the part of the budget by which a bound may be less than it should. What bounds
+// are more than they should is at most half of what one job is to get, all together, so that
+// there is something for each that begins.
 const slack = 64
 
 // A budget is what the jobs of a node may have in memory together. Each has a file system
@@ -168,7 +170,7 @@ func (b *budget) bindAll() (used int64, inUse bool) {
 		if users[f] {
 			f.want += share
 		}
-		if less := f.bound - f.want; less > 0 && (!users[f] || less > b.bytes/slack) {
+		if less := f.bound - f.want; less > 0 && (!users[f] || less > share/int64(2*len(users))) {
 			b.bind(f, f.want)
 		}
 		left -= f.bound

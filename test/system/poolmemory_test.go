@@ -57,6 +57,23 @@ func TestMemoryOfJobs(t *testing.T) {
 	})
 }
 
+// However many jobs write at the same time, one that begins has room, too: what the others
+// may have makes way for it.
+func TestMemoryOfManyJobs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t).startPool("--ram", "112MiB")
+	sh(t, `
+open=
+for job in $(seq 60); do
+	mkdir "$1/$job"
+	exec 3> "$1/$job/scratch/x"    # open, so that the job is in use
+	head -c 65536 /dev/zero >&3 || { echo "job $job" >&2; kill $open; exit 1; }
+	sleep 60 3>&3 > /dev/null 2>&1 & open="$open $!"
+	exec 3>&-
+done
+kill $open`, n.mount+"/shuffle")
+}
+
 // Parts that were read make way for the next: they are read once, and fresh memory takes
 // longer to get than their bytes. The latest stay.
 func TestMemoryOfPartsThatWereRead(t *testing.T) {
