@@ -23,10 +23,12 @@ func (g stage) sum(n *daemon.Place, file string) string {
 	return g.sh(n, `sha256sum < "$1/$2"`, file)
 }
 
-// layHollow is lay of an attempt of which nothing goes ahead: at its beginning it has a hole.
+// layHollow is lay of an attempt of which nothing goes ahead: at its beginning it has a hole,
+// of more than the huge page that memory may have for what follows.
 func (g stage) layHollow(n *daemon.Place, number int) {
 	g.t.Helper()
-	g.sh(n, `truncate -s 4096 "$1/.map-$2.0"; seq -f "$2 %.0f" 9999999 | head -c "$3" >> "$1/.map-$2.0"`, mapName(number), fmt.Sprint(large-4096))
+	const hole = 4 << 20
+	g.sh(n, `truncate -s "$4" "$1/.map-$2.0"; seq -f "$2 %.0f" 9999999 | head -c "$3" >> "$1/.map-$2.0"`, mapName(number), fmt.Sprint(large-hole), fmt.Sprint(hole))
 }
 
 // moved is how many bytes a host was sent, and has sent, on its link.
