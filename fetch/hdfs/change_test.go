@@ -129,6 +129,25 @@ func TestAReadNoticesAChange(t *testing.T) {
 	}
 }
 
+// A dataset of a directory is stale once a file has come into it, as it is to whoever lists it
+// then: nodes do not have it so or so by when they began.
+func TestAFileComes(t *testing.T) {
+	c := cluster.Shared(t)
+	dir := c.Dir(t)
+	k := dial(t, c.Host("data1"))
+	for i := range 12 {
+		at := fmt.Sprintf("%s/%d", dir, i%2)
+		if err := errors.Join(k.MkdirAll(at, 0o755), k.CreateEmptyFile(fmt.Sprintf("%s/f%02d", at, i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := dataset(t, c, dir+"?as=files", nil)
+	if err := errors.Join(d.Check(t.Context()), k.CreateEmptyFile(dir+"/1/g")); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Within(t, 2*time.Minute, "Check finds it", func() bool { return errors.Is(d.Check(t.Context()), meta.ErrStale) })
+}
+
 // A snapshot has a file as it was, though the file's last block is longer since.
 func TestSnapshot(t *testing.T) {
 	c := cluster.Shared(t)

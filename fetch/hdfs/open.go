@@ -61,14 +61,13 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	return nil
 }
 
-// look is a round of the watch, which begins with a file. The index of no record knows none:
-// then all are listed.
+// look is a round of the watch, which begins with a file. After the last file all are listed
+// once: another one may have come, which is part of the dataset to whoever lists it now.
 func (s *Source) look(ctx context.Context, at int) (next int, err error) {
-	files := s.index.Files()
-	if files == 0 {
-		return 0, s.listedAs(ctx, s.index.Fingerprint())
+	if files := s.index.Files(); at < files {
+		return s.cluster.compare(ctx, s.index, at, files)
 	}
-	return s.cluster.compare(ctx, s.index, at%files, files)
+	return 0, s.listedAs(ctx, s.index.Fingerprint())
 }
 
 // listedAs returns a stale error unless the files are those of a version.
