@@ -86,7 +86,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	now, err := s.pool.Sealed(ctx, s.job, s.name)
 	switch {
 	case errors.Is(err, meta.ErrBusy), errors.Is(err, meta.ErrNotExist):
-		return fmt.Errorf("%w: %w", meta.ErrStale, err)
+		return fmt.Errorf("%w: %v", meta.ErrStale, err) // not busy: nothing that comes makes it what it was
 	case err != nil:
 		return err
 	case now.Fingerprint() != fingerprint:

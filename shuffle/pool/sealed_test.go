@@ -231,6 +231,31 @@ func TestStagesThatAreNoSources(t *testing.T) {
 	}
 }
 
+// A node that has read nothing of a stage before it was reset finds it stale at once: what
+// is committed later is another run, for which nobody is to wait.
+func TestStaleWhereNothingWasRead(t *testing.T) {
+	s := newSite(t, 2)
+	m := s.members[0]
+	m.stage("s", "maps=1 parts=1 copies=1 record=line")
+	m.commit("s", 0, 0, "a\n")
+	x, err := m.built(t, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.of("s").Reset(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	src, err := fetch.Open("shuffle:j/s", &fetch.Env{Pool: s.members[1].Pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	err = src.Attach(s.ctx, x, "what it was")
+	if !errors.Is(err, meta.ErrStale) || errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), "not sealed yet") {
+		t.Errorf("after a reset: %v, want it stale, and nothing to wait for", err)
+	}
+}
+
 // The chunks are the parts, and their hosts those that have most of them. A host that has
 // little is none.
 func TestHostsOfParts(t *testing.T) {
