@@ -49,7 +49,8 @@ func (c *Client) Close() error {
 }
 
 // Keep forgets what is known of the nodes that are not to be kept, and closes
-// their idle connections: those that left the cluster.
+// their idle connections: those that left the cluster, or are back after a failure,
+// as new ones are.
 func (c *Client) Keep(keep func(node string) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -73,13 +73,23 @@ func TestRest(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute)
-		down.Store(0)
-		for range 3 {
-			if err := try(); err != nil || c.Rests("n") {
-				t.Fatal(err, "or it is said to rest")
+		well := func() {
+			t.Helper()
+			down.Store(0)
+			for range 3 {
+				if err := try(); err != nil || c.Rests("n") {
+					t.Fatal(err, "or it is said to rest")
+				}
 			}
 		}
+		time.Sleep(time.Minute)
+		well()
+		down.Store(1)
+		for c.Keep(func(string) bool { return false }); !c.Rests("n"); {
+			asked(1)
+		}
+		c.Keep(func(string) bool { return false }) // it is known to be back
+		well()
 	})
 }
 

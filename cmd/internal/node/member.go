@@ -233,31 +233,38 @@ func (m *member) awaitVotes(ctx context.Context) {
 }
 
 // follow keeps the owners of chunks like the cluster, and ends connections with nodes
-// that were removed.
+// that were removed. One that is back is asked at once, however it failed before.
 func (m *member) follow(ctx context.Context) {
-	known := make(map[string]bool)
+	known := make(map[string]state.Node)
 	for {
 		changed := m.machine.ClusterChanged()
-		now := make(map[string]bool)
+		now := make(map[string]state.Node)
 		for _, n := range m.machine.Nodes() {
-			now[n.ID] = true
+			now[n.ID] = n
 		}
+		is := func(id string) bool { return now[id].ID != "" }
 		for id := range known {
-			if !now[id] && m.machine.Removed(id) {
+			if !is(id) && m.machine.Removed(id) {
 				m.port.Revoke(id)
 			}
 		}
+		was := known
 		known = now
 		m.owners.Follow(ownersOf(m.machine.Nodes()))
-		m.wire.Keep(func(id string) bool { return now[id] })
-		m.peers.Keep(func(id string) bool { return now[id] })
-		m.server.Keep(func(id string) bool { return now[id] })
+		m.wire.Keep(func(id string) bool { return is(id) && !isBack(was[id], now[id]) })
+		m.peers.Keep(is)
+		m.server.Keep(is)
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		}
 	}
+}
+
+// isBack reports whether a node has another daemon than it had, or is up again.
+func isBack(was, n state.Node) bool {
+	return was.ID != "" && (n.Life != was.Life || n.Up && !was.Up)
 }
 
 func (m *member) close() error {
