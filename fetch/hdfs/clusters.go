@@ -209,10 +209,21 @@ func (k *cluster) localBlocks() string {
 
 // Outage is why no namenode of a cluster answers, nil if one does or none was asked yet.
 func (c *Clusters) Outage(authority string) error {
+	return c.ofNames(authority, (*namenode.Client).Outage)
+}
+
+// NoTicket is why this node has no Kerberos ticket for a cluster, nil if it has one or wants
+// none.
+func (c *Clusters) NoTicket(authority string) error {
+	return c.ofNames(authority, (*namenode.Client).NoTicket)
+}
+
+// ofNames is what the client of a cluster's namenodes says, nil if there is none yet.
+func (c *Clusters) ofNames(authority string, what func(*namenode.Client) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.mu.byAuthority[authority]; k != nil {
-		return k.names.Outage()
+		return what(k.names)
 	}
 	return nil
 }

@@ -126,6 +126,9 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
 		if err := n.HDFS.Outage(authority); err != nil {
 			add("hdfs", authority, "no namenode of hdfs://%s/ answers, of which datasets are; what is in the cache is served: %v", authority, err)
 		}
+		if err := n.HDFS.NoTicket(authority); err != nil {
+			add("kerberos", authority, "there is no ticket for hdfs://%s/, of which datasets are; what is in the cache is served: %v", authority, err)
+		}
 	}
 	for _, w := range n.HDFS.Web() {
 		add("hdfs", w.Authority, "no namenode of hdfs://%s/ answers by RPC: %s is asked instead, which takes a request for each file that is located", w.Authority, w.URL)

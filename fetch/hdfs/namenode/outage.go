@@ -31,6 +31,15 @@ func (o *outage) set(cause error) (begins bool) {
 // Outage is why no namenode answers, nil if one does as far as is known.
 func (c *Client) Outage() error { return c.outage.cause() }
 
+// NoTicket is why there was no Kerberos ticket when one was last needed, nil if there was, or
+// none is.
+func (c *Client) NoTicket() error {
+	if c.tickets == nil {
+		return nil
+	}
+	return c.tickets.why.get()
+}
+
 // everywhere reports whether a method can be asked in every way, so that it says
 // something of all of them that none answers.
 func (c *Client) everywhere(method string) bool {

@@ -148,9 +148,10 @@ func (r realm) cache(t *testing.T) {
 	c := r.client(t, func(c *namenode.Config) { c.Kerberos.Cache = r.Path("later") })
 	_, err := c.Stat(t.Context(), "/d")
 	holds(t, err, []string{"run kinit"}, []error{syscall.EACCES})
+	holds(t, c.NoTicket(), []string{"run kinit"}, []error{syscall.EACCES})
 	r.Run("kinit", "-c", r.Path("later"), "-kt", r.Path("alice.keytab"), "alice")
-	if _, err := c.Stat(t.Context(), "/d"); err != nil {
-		t.Error(err)
+	if _, err := c.Stat(t.Context(), "/d"); err != nil || c.NoTicket() != nil {
+		t.Error(err, c.NoTicket())
 	}
 }
 
