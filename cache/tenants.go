@@ -9,8 +9,9 @@ import (
 // Tenants are the jobs that share memory, as far as the cache can tell them apart: it is
 // told of series, not of processes. So a tenant is the readers of one series and then of the
 // next, that of each epoch, unless the series says whose it is, as parts of the shuffle pool do:
-// two jobs that read the same series are one tenant, a job that reads two views is two. A series that other series copy from has none: its batches belong
-// to no job. The cache's lock guards them.
+// two jobs that read the same series are one tenant, a job that reads two views is two. A
+// series that other series copy from has none: its batches belong to no job. The cache's lock
+// guards them.
 type tenants struct {
 	of  map[[16]byte]*tenant // by the jobs of the series that they read, or will read next
 	all *usage               // of workers, by all of them

@@ -39,11 +39,14 @@ func (t *queues) roomForWorker(s *state, q *queue) error {
 	if len(idle) == 0 {
 		return fmt.Errorf("queue of %s %w: %d workers of the queue of %s hold a unit; let some close it", q.View, meta.ErrBusy, len(full.workers), full.View)
 	}
-	slices.SortFunc(idle, func(a, b *worker) int {
-		if a.Left != b.Left {
-			return map[bool]int{true: -1, false: 1}[a.Left]
+	stays := func(w *worker) int {
+		if w.Left {
+			return 0
 		}
-		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.ID, b.ID))
+		return 1
+	}
+	slices.SortFunc(idle, func(a, b *worker) int {
+		return cmp.Or(cmp.Compare(stays(a), stays(b)), cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.ID, b.ID))
 	})
 	full = t.toChange(s, full)
 	for _, w := range idle[:min(len(idle), max(1, len(full.workers)/16))] {

@@ -56,9 +56,14 @@ func (p *merger) waits(give func(), err error) (func(), error) {
 	return give, err
 }
 
+// besideHeap is memory that the garbage collector does not know.
+func besideHeap(n int) ([]byte, error) {
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+}
+
 // memory is memory beside the heap.
 func (p *merger) memory(n int64) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	b, err := besideHeap(int(n))
 	if err != nil {
 		return nil, fmt.Errorf("memory to merge part %d in, %d bytes: %w", p.Number, n, err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
-	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -70,7 +69,7 @@ func (k *packing) pack(by meta.Compression, bytes uint64, emit func([]byte) erro
 
 // blockMemory is memory beside the heap for a block that is plain and one that is packed.
 func blockMemory() ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, 2*(headBytes+packedBlock)+packedSlack, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	mem, err := besideHeap(2*(headBytes+packedBlock) + packedSlack)
 	if err != nil {
 		return nil, meta.Worded(meta.ErrBusy, "memory to pack in: %w", err)
 	}

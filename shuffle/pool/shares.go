@@ -31,7 +31,7 @@ type shares struct {
 		sync.Mutex
 		used  int64
 		given uint64  // how often some was given back
-		got   float64 // by whoever came last, before that; as is what jobs have got
+		got   float64 // what the job that was served last had got before
 		by    map[uint64]*sharing
 		turns uint64 // of jobs that began to wait
 	}
@@ -39,8 +39,8 @@ type shares struct {
 
 // A sharing is a job that waits, or has lately got something.
 type sharing struct {
-	got  float64
-	turn uint64 // of those that have got the same the first to wait comes first
+	got  float64 // by weight
+	turn uint64  // of those that have got the same the first to wait comes first
 	wait []*claim
 }
 

@@ -23,7 +23,11 @@ type Client struct {
 	slots   chan struct{} // one for each call under way
 	tickets *tickets      // nil without Kerberos
 	webs    []*web        // of Config.Web
-	outage  outage
+
+	// The outage is that no way leads to an active namenode. The call that discovers it
+	// has used up its timeout. Later calls are refused at once, with the errors that were
+	// last seen, while a goroutine looks for its end.
+	outage trouble
 
 	ctx    context.Context // of connections
 	cancel context.CancelFunc

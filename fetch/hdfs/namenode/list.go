@@ -15,10 +15,10 @@ import (
 const maxEntries = 6_400_000
 
 // List calls each with the entries of a directory, in the namenode's order, by the bytes
-// of names, those of 128 and more first. If located is set the entries have the blocks of files: a page of the
-// listing, of about 1,000 blocks' replicas, takes one call, and the next page is on
-// its way while each is called. A file is listed as one entry with an empty name.
-// An error from each ends the listing and is returned.
+// of names, those of 128 and more first. If located is set the entries have the blocks of
+// files: a page of the listing, of about 1,000 blocks' replicas, takes one call, and the
+// next page is on its way while each is called. A file is listed as one entry with an empty
+// name. An error from each ends the listing and is returned.
 func (c *Client) List(ctx context.Context, dir string, located bool, each func(Status) error) error {
 	return c.ListAfter(ctx, dir, "", located, each)
 }

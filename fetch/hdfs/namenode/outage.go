@@ -2,29 +2,27 @@ package namenode
 
 import "sync"
 
-// An outage is the state in which no way leads to an active namenode. The call that
-// discovers it has used up its timeout. Later calls are refused at once, with the
-// errors that were last seen, while a goroutine looks for the end of the outage. The lock
+// A trouble is why something does not go, as it was last seen; nil while it goes. The lock
 // guards the cause.
-type outage struct {
+type trouble struct {
 	mu struct {
 		sync.Mutex
-		cause error // nil if there is none
+		last error
 	}
 }
 
-func (o *outage) cause() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.mu.cause
+func (t *trouble) cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mu.last
 }
 
 // set notes the cause, nil at the end, and reports whether there was none.
-func (o *outage) set(cause error) (begins bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	begins = o.mu.cause == nil && cause != nil
-	o.mu.cause = cause
+func (t *trouble) set(cause error) (begins bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	begins = t.mu.last == nil && cause != nil
+	t.mu.last = cause
 	return begins
 }
 
@@ -37,7 +35,7 @@ func (c *Client) NoTicket() error {
 	if c.tickets == nil {
 		return nil
 	}
-	return c.tickets.why.get()
+	return c.tickets.none.cause()
 }
 
 // everywhere reports whether a method can be asked in every way, so that it says

@@ -40,26 +40,7 @@ type tickets struct {
 	cache *cache         // nil with a keytab
 	kept  bool           // the cache's ticket is being renewed
 
-	why lastCause // there was no proof when one was last wanted
-}
-
-// A lastCause is why something failed when it was last tried, nil if it did not. The lock
-// guards it.
-type lastCause struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (l *lastCause) set(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = err
-}
-
-func (l *lastCause) get() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
+	none trouble // when a proof was last wanted
 }
 
 func newTickets(ctx context.Context, c Config, wg *sync.WaitGroup) *tickets {
@@ -95,7 +76,7 @@ func (t *tickets) key(ctx context.Context, service, realm string) (proof, error)
 	t.wg.Go(func() {
 		defer func() { <-t.lock }()
 		p, err := t.ask(service, realm)
-		t.why.set(err)
+		t.none.set(err)
 		done <- result{p, err}
 	})
 	select {
