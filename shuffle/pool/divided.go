@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -48,21 +50,21 @@ func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given off
 // memory, and so is the index by which records are sorted; what it is depends on the bytes
 // that were written and on the spec alone.
 func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (offsets, error) {
-	var used arenas
+	used := arenas{dir: s.files.dir}
 	from, err := mapWhole(s.source, s.size, unix.PROT_READ)
 	if err != nil {
 		return nil, err
 	}
 	defer unmap(from)
-	defer used.free()
+	defer used.freeAll()
 	var is record.Divided
 	err = fault.Guard(func() (err error) {
-		is, err = record.Spec(spec.Records).Divide(ctx, from, given, divisor(spec), func(bytes int64) ([]byte, error) { return used.more(s.files.dir, bytes) })
+		is, err = record.Spec(spec.Records).Divide(ctx, from, given, divisor(spec), &used)
 		return err
 	})
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EFAULT): // a hole of what was written takes memory when it is read
-		return nil, meta.Worded(meta.ErrNoSpace, "there is no room to divide it, which takes as much memory of the pool again as it has bytes, and 16 bytes for each record that is sorted: mount with a larger --pool-ram, or write smaller maps: %w", err)
+		return nil, meta.Worded(meta.ErrNoSpace, "there is no room to divide it, which takes as much memory of the pool again as it has bytes, and 16 bytes for each record that is sorted or combined: mount with a larger --pool-ram, or write smaller maps: %w", err)
 	case err != nil:
 		return nil, err
 	}
@@ -75,51 +77,70 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (o
 	return is.Offsets, nil
 }
 
-// arenas are files without a name that are mapped: memory of the job, which its bound counts.
-type arenas []arena
+// arenas are files without a name in a directory that are mapped: memory of the job, which its
+// bound counts.
+type arenas struct {
+	dir string
+	all []arena
+}
 
 type arena struct {
 	file  *os.File
 	bytes []byte
 }
 
-// more is so much more memory in a file system.
-func (all *arenas) more(dir string, bytes int64) ([]byte, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0400)
+// More is so much more memory.
+func (a *arenas) More(bytes int64) ([]byte, error) {
+	fd, err := unix.Open(a.dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0400)
 	if err != nil {
-		return nil, fmt.Errorf("make a file without a name in %s: %w", dir, err)
+		return nil, fmt.Errorf("make a file without a name in %s: %w", a.dir, err)
 	}
-	a := arena{file: os.NewFile(uintptr(fd), "divided")}
+	one := arena{file: os.NewFile(uintptr(fd), "divided")}
 	if bytes > 0 {
 		for err = unix.EINTR; err == unix.EINTR; { // any signal of the process ends it
 			err = unix.Fallocate(fd, 0, 0, bytes)
 		}
 	}
 	if err == nil {
-		a.bytes, err = mapWhole(a.file, bytes, unix.PROT_READ|unix.PROT_WRITE)
+		one.bytes, err = mapWhole(one.file, bytes, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.file.Close())
+		return nil, errors.Join(err, one.file.Close())
 	}
-	*all = append(*all, a)
-	return a.bytes, nil
+	a.all = append(a.all, one)
+	return one.bytes, nil
+}
+
+// Free gives back memory that More gave.
+func (a *arenas) Free(bytes []byte) {
+	for i, one := range a.all {
+		if len(bytes) > 0 && unsafe.SliceData(one.bytes) == unsafe.SliceData(bytes) {
+			one.free()
+			a.all = slices.Delete(a.all, i, i+1)
+			return
+		}
+	}
 }
 
 // last is the file of the memory that was given last, which stays from then on.
-func (all *arenas) last() *os.File {
-	a := &(*all)[len(*all)-1]
-	file := a.file
-	a.file = nil
+func (a *arenas) last() *os.File {
+	one := &a.all[len(a.all)-1]
+	file := one.file
+	one.file = nil
 	return file
 }
 
-// free gives back all of it that does not stay.
-func (all *arenas) free() {
-	for _, a := range *all {
-		unmap(a.bytes)
-		if a.file != nil {
-			a.file.Close()
-		}
+// freeAll gives back all of it that does not stay.
+func (a *arenas) freeAll() {
+	for _, one := range a.all {
+		one.free()
+	}
+}
+
+func (a *arena) free() {
+	unmap(a.bytes)
+	if a.file != nil {
+		a.file.Close()
 	}
 }
 

@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -17,11 +18,27 @@ func BenchmarkDivide(b *testing.B) {
 			text := benchText()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if _, err := record.Spec(s.Records).Divide(b.Context(), text, nil, 8, memory); err != nil {
+				if _, err := record.Spec(s.Records).Divide(b.Context(), text, nil, 8, new(heap)); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// Of words few are frequent, and most of those that there are come a few times.
+func BenchmarkDivideWords(b *testing.B) {
+	spec, _ := meta.ParseStage("record=line key=1 combine=sum")
+	r := rand.New(rand.NewPCG(5, 6))
+	var text []byte
+	for len(text) < 16<<20 {
+		text = fmt.Appendf(text, "%x\t1\n", uint64(math.Exp2(18*r.Float64()))*0x9e3779b9)
+	}
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := record.Spec(spec.Records).Divide(b.Context(), text, nil, 8, new(heap)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -33,7 +50,7 @@ func BenchmarkDivideInOrder(b *testing.B) {
 			s, text := record.Spec(parsed.Records), bytes.Repeat([]byte("0123456789\twhat belongs to it, so that there are a hundred bytes in a line of such lines as are sorted\n"), 1<<18)
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if is, err := s.Divide(b.Context(), text, nil, 1, memory); err != nil || !is.AsWritten {
+				if is, err := s.Divide(b.Context(), text, nil, 1, new(heap)); err != nil || !is.AsWritten {
 					b.Fatal(err)
 				}
 			}
@@ -46,7 +63,7 @@ func BenchmarkMerge(b *testing.B) {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {
 			parsed, _ := meta.ParseStage("record=line key=1 sort=key")
 			s, text := record.Spec(parsed.Records), benchText()
-			is, err := s.Divide(b.Context(), text, nil, uint64(runs), memory)
+			is, err := s.Divide(b.Context(), text, nil, uint64(runs), new(heap))
 			if err != nil {
 				b.Fatal(err)
 			}

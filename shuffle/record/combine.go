@@ -40,7 +40,10 @@ func (c *combiner) take(r, key []byte) (err error) {
 	switch {
 	case err != nil:
 	case c.some && bytes.Equal(key, c.key):
-		c.value, err = c.join(key, c.value, value)
+		joined := false
+		if c.value, joined = c.join(c.value, value); !joined {
+			err = beyond(key)
+		}
 	default:
 		c.begin(r, key, value)
 	}
@@ -64,21 +67,22 @@ func (s *Spec) worth(r []byte) (int64, error) {
 	return s.valueOf(r)
 }
 
-// join is what two values of a key come to.
-func (s *Spec) join(key []byte, a, b int64) (int64, error) {
+// join is what two values of a key come to, if that is a number of 64 bits.
+func (s *Spec) join(a, b int64) (sum int64, ok bool) {
 	switch s.Combine {
 	case meta.Sum, meta.Count:
-		sum := a + b
-		if (b > 0) != (sum > a) && b != 0 {
-			return 0, fmt.Errorf("the sum for key %q is beyond the numbers of 64 bits: %w", clip(key), unix.EOVERFLOW)
-		}
-		return sum, nil
+		sum = a + b
+		return sum, b == 0 || (b > 0) == (sum > a)
 	case meta.Least:
-		return min(a, b), nil
+		return min(a, b), true
 	case meta.Greatest:
-		return max(a, b), nil
+		return max(a, b), true
 	}
-	return a, nil
+	return a, true
+}
+
+func beyond(key []byte) error {
+	return fmt.Errorf("the sum for key %q is beyond the numbers of 64 bits: %w", clip(key), unix.EOVERFLOW)
 }
 
 // end puts what the last key has come to.

@@ -24,8 +24,7 @@ type Divided struct {
 // gave, if there are any; or if parts are to be ranges of keys, into so many slices. What it
 // makes, and what it needs meanwhile, is in memory that it is given: of a map whose records
 // stay where they are that of its samples; of others as many bytes as the map has, a newline
-// more, and where records are to be sorted entryBytes for each, or for each key if these are
-// added up by a table, which takes half as much as the map.
+// more, and where records are to be sorted or combined entryBytes for each.
 func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, memory Memory) (Divided, error) {
 	d := division{Spec: s, ctx: ctx, from: b, given: given, parts: make([]share, parts)}
 	if s.Ranges { // which are not known yet
@@ -67,6 +66,7 @@ type division struct {
 	slices uint64   // that the one part is cut into
 	starts []uint64 // where they do, as far as the records are sorted
 	tally  *tally   // of records that are combined, if there are few keys
+	added  uint64   // how many bytes these come to
 
 	touched byte // of bytes that are read to have them near
 }
@@ -83,6 +83,16 @@ const looks = 1 << 16
 
 // each calls f for each record, with its place in the map, its key and its part.
 func (d *division) each(f func(at int, r, key []byte, part uint64) error) error {
+	if d.given != nil {
+		return d.records(f)
+	}
+	return d.records(func(at int, r, key []byte, _ uint64) error {
+		return f(at, r, key, partOf(key, uint64(len(d.parts))))
+	})
+}
+
+// records is each, where the part is that of the writer's offsets, if there are any.
+func (d *division) records(f func(at int, r, key []byte, part uint64) error) error {
 	part := uint64(0)
 	for at, number := 0, 0; at < len(d.from); number++ {
 		if number%looks == 0 && d.ctx.Err() != nil {
@@ -96,17 +106,16 @@ func (d *division) each(f func(at int, r, key []byte, part uint64) error) error 
 			end = d.offset(part + 1)
 		}
 		r, err := d.first(d.from[at:end])
+		key := []byte(nil)
 		if err == nil {
-			key := d.key(r)
-			if err = d.valid(key); err == nil {
-				if d.given == nil {
-					part = partOf(key, uint64(len(d.parts)))
-				}
-				err = f(at, r, key, part)
-			}
+			key = d.key(r)
+			err = d.valid(key)
 		}
 		if err != nil {
-			return fmt.Errorf("record %d, at byte %d: %w", number, at, err)
+			return placed(number, at, err)
+		}
+		if err := f(at, r, key, part); err != nil {
+			return err
 		}
 		at += len(r)
 	}
@@ -115,7 +124,7 @@ func (d *division) each(f func(at int, r, key []byte, part uint64) error) error 
 
 func (d *division) offset(i uint64) int { return int(binary.LittleEndian.Uint64(d.given[8*i:])) }
 
-// addUp makes the tally of the map's records, and counts the keys of each part. There is none
+// addUp makes the tally of the map's records, and counts what its keys come to. There is none
 // where keys are many, or where the map's writer has divided it: then a key may be in several
 // parts.
 func (d *division) addUp(memory Memory) error {
@@ -124,20 +133,31 @@ func (d *division) addUp(memory Memory) error {
 	}
 	t, err := newTally(d.Spec, d.from, memory)
 	if err == nil {
-		err = d.each(func(at int, r, key []byte, part uint64) error {
-			isNew, err := t.add(at, r, key)
-			if isNew {
-				d.parts[part].records++
-			}
-			return err
-		})
+		err = d.records(func(at int, r, key []byte, _ uint64) error { return t.add(at, r, key) })
+	}
+	if err == nil {
+		err = t.addNext()
 	}
 	if errors.Is(err, errManyKeys) {
-		clear(d.parts)
+		memory.Free(t.room)
 		return nil
 	}
-	d.tally = t
-	return err
+	if err != nil {
+		return err
+	}
+	var out output
+	c := combiner{Spec: d.Spec, out: &out}
+	t.each(func(at int, key []byte, value int64) {
+		d.parts[partOf(key, uint64(len(d.parts)))].records++
+		var r []byte
+		if d.Combine == meta.First {
+			r, _ = d.first(d.from[at:])
+		}
+		c.begin(r, key, value)
+		c.end()
+	})
+	d.tally, d.added = t, out.at
+	return nil
 }
 
 // count counts what each part has, and finds whether that is sorted.
@@ -200,7 +220,7 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 		is.AsWritten = true
 		return is, nil
 	}
-	if is.Bytes, err = memory(int64(at)); err != nil {
+	if is.Bytes, err = memory.More(int64(at)); err != nil {
 		return is, err
 	}
 	out := output{bytes: is.Bytes}
@@ -226,7 +246,7 @@ func (d *division) index(memory Memory) ([]entry, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	b, err := memory(int64(n) * entryBytes)
+	b, err := memory.More(int64(n) * entryBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +257,7 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		p.at++
 	}
 	if d.tally != nil {
-		d.tally.each(func(at int, key []byte) { put(at, key, partOf(key, uint64(len(d.parts)))) })
+		d.tally.each(func(at int, key []byte, _ int64) { put(at, key, partOf(key, uint64(len(d.parts)))) })
 		return all, nil
 	}
 	return all, d.each(func(at int, _, key []byte, part uint64) error {
@@ -278,7 +298,10 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 	for _, p := range d.parts {
 		n += uint64(p.bytes)
 	}
-	if d.Combine != meta.NotCombined {
+	switch {
+	case d.tally != nil:
+		n = d.added
+	case d.Combine != meta.NotCombined:
 		var out output
 		err = d.put(all, &out, func() {})
 		n = out.at
@@ -289,7 +312,7 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 	if d.Ranges {
 		return d.slice(all, n, memory)
 	}
-	if is.Bytes, err = memory(int64(n)); err != nil {
+	if is.Bytes, err = memory.More(int64(n)); err != nil {
 		return is, err
 	}
 	out := output{bytes: is.Bytes}
@@ -315,7 +338,7 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 			r, err := d.first(from[e.at:])
 			if err == nil {
 				if key := d.key(r); d.tally != nil {
-					c.begin(r, key, d.tally.of(key))
+					c.begin(r, key, d.tally.of(e.at, key))
 				} else {
 					err = c.take(r, key)
 				}
@@ -352,7 +375,7 @@ func (d *division) border(slice, n uint64) uint64 {
 
 // slice cuts the records, which have n bytes, into slices, and puts their samples after them.
 func (d *division) slice(all []entry, n uint64, memory Memory) (is Divided, err error) {
-	if is.Bytes, err = memory(int64(n + d.slices*sampleBytes)); err != nil {
+	if is.Bytes, err = memory.More(int64(n + d.slices*sampleBytes)); err != nil {
 		return is, err
 	}
 	out, samples := output{bytes: is.Bytes[:n]}, is.Bytes[n:]
@@ -384,7 +407,7 @@ func (d *division) sliceAsWritten(memory Memory) (is Divided, err error) {
 	if is.AsWritten = d.stays(); !is.AsWritten {
 		at = n
 	}
-	if is.Bytes, err = memory(int64(at + d.slices*sampleBytes)); err != nil {
+	if is.Bytes, err = memory.More(int64(at + d.slices*sampleBytes)); err != nil {
 		return is, err
 	}
 	if !is.AsWritten {

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
@@ -19,6 +20,11 @@ func (s Spec) Ordered() bool { return s.Order != meta.AsWritten }
 // errBad is what a record is that cannot be: mv(1) takes EINVAL from rename(2) for a directory
 // that is moved into itself.
 const errBad = unix.EBADMSG
+
+// placed is what is wrong with a record of a map.
+func placed(number, at int, err error) error {
+	return fmt.Errorf("record %d, at byte %d: %w", number, at, err)
+}
 
 // sizeBytes stand before a record that says its size.
 const sizeBytes = 4
@@ -136,5 +142,8 @@ func partOf(key []byte, parts uint64) uint64 {
 }
 
 // A Memory gives bytes that are all zero. They are the caller's, who may take them back once
-// all that was made of them is used.
-type Memory func(bytes int64) ([]byte, error)
+// all that was made of them is used; those that are needed no longer it is given back before.
+type Memory interface {
+	More(bytes int64) ([]byte, error)
+	Free(bytes []byte)
+}

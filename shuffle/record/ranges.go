@@ -66,7 +66,7 @@ type sample struct {
 
 // Sampler is one for so many maps, which has no samples yet. Their keys are kept in memory
 // that it is given: 32 MiB at most.
-func (s Spec) Sampler(maps int, slices uint64, memory Memory) (*Sampler, error) {
+func (s Spec) Sampler(maps int, slices uint64, memory func(bytes int64) ([]byte, error)) (*Sampler, error) {
 	step := 1 + (maps*int(slices)-1)/mostSamples
 	each := (int(slices) + step - 1) / step
 	room, err := memory(int64(maps * each * sampleKey))

@@ -30,12 +30,24 @@ func specOf(t *testing.T, text string) record.Spec {
 	return record.Spec(s.Records)
 }
 
-func memory(n int64) ([]byte, error) { return make([]byte, n), nil }
+// A heap is memory for a division.
+type heap struct {
+	asked      []int64 // of it
+	held, most int64
+}
+
+func (h *heap) More(n int64) ([]byte, error) {
+	h.asked, h.held = append(h.asked, n), h.held+n
+	h.most = max(h.most, h.held)
+	return make([]byte, n), nil
+}
+
+func (h *heap) Free(b []byte) { h.held -= int64(len(b)) }
 
 // divide divides a map; all that it is then is in its bytes.
 func divide(t *testing.T, s record.Spec, m string, pieces int) record.Divided {
 	t.Helper()
-	is, err := s.Divide(context.Background(), []byte(m), nil, uint64(pieces), memory)
+	is, err := s.Divide(context.Background(), []byte(m), nil, uint64(pieces), new(heap))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +132,7 @@ func TestGivenOffsets(t *testing.T) {
 	for _, at := range []uint64{0, 4, 4, 10, 10} {
 		given = binary.LittleEndian.AppendUint64(given, at)
 	}
-	is, err := s.Divide(context.Background(), []byte("b\na\nd\nc\nf"+"\n"), given, 4, memory)
+	is, err := s.Divide(context.Background(), []byte("b\na\nd\nc\nf"+"\n"), given, 4, new(heap))
 	if err != nil || string(is.Bytes) != "a\nb\nc\nd\nf\n" || !bytes.Equal(is.Offsets, given) {
 		t.Errorf("%q at %x, %v", is.Bytes, is.Offsets, err)
 	}
@@ -129,7 +141,10 @@ func TestGivenOffsets(t *testing.T) {
 // Records of few keys are added up before they are sorted, and only the keys are; of many keys
 // all records are. Both come to the same.
 func TestFewKeysAreAddedUp(t *testing.T) {
-	const records = 12_000
+	const (
+		records    = 12_000
+		leastTable = 2 << 10
+	)
 	for _, test := range []struct {
 		keys   int
 		sorted int // entries of the index, of which each has 16 bytes
@@ -150,16 +165,16 @@ func TestFewKeysAreAddedUp(t *testing.T) {
 				m.WriteString(line + "\n")
 				all = append(all, line)
 			}
-			var asked []int64
-			is, err := s.Divide(context.Background(), []byte(m.String()), nil, 3, func(n int64) ([]byte, error) {
-				asked = append(asked, n)
-				return make([]byte, n), nil
-			})
+			var memory heap
+			is, err := s.Divide(context.Background(), []byte(m.String()), nil, 3, &memory)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := asked[len(asked)-2]; n != int64(16*test.sorted) {
-				t.Errorf("%s of %d keys: %v bytes were asked for, want %d entries", text, len(used), asked, test.sorted)
+			if n := memory.asked[len(memory.asked)-2]; n != int64(16*test.sorted) {
+				t.Errorf("%s of %d keys: %v bytes were asked for, want %d entries", text, len(used), memory.asked, test.sorted)
+			}
+			if n := memory.most - int64(len(is.Bytes)); n > 16*records+leastTable {
+				t.Errorf("%s of %d keys: %d bytes at a time beside those that are made, want %d for each record", text, len(used), n, 16)
 			}
 			parts := 3
 			if s.Ranges { // slices, before samples
@@ -168,6 +183,41 @@ func TestFewKeysAreAddedUp(t *testing.T) {
 			if want := strings.Join(plain(s, parts, [][]string{all}), ""); string(is.Bytes) != want {
 				t.Errorf("%s of %d keys: %d bytes, want %d", text, len(used), len(is.Bytes), len(want))
 			}
+		}
+	}
+}
+
+// Keys of which one is the beginning of another, whose ends are zero bytes, or which are the same
+// up to their last byte, are told apart, however long they are, also at the end of the map.
+func TestKeysAlikeAreToldApart(t *testing.T) {
+	var keys []string
+	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 16, 17, 255, 256, 300} {
+		for _, end := range []string{"", "\x00", "\xff", "a"} {
+			keys = append(keys, strings.Repeat("a", n)+end, strings.Repeat("\x00", n)+end)
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	for _, text := range []string{"combine=sum", "combine=min", "combine=first by=range"} {
+		s := specOf(t, "record=line key=1 "+text)
+		var all []string
+		for i := range 40 * len(keys) {
+			all = append(all, fmt.Sprintf("%s\t%d", keys[i*7%len(keys)], i))
+		}
+		var memory heap
+		m := strings.Join(all, "\n")
+		is, err := s.Divide(context.Background(), slices.Clip([]byte(m)), nil, 1, &memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := memory.asked[len(memory.asked)-2]; n != int64(16*len(keys)) {
+			t.Errorf("%s: %v bytes were asked for, want %d entries", text, memory.asked, len(keys))
+		}
+		if s.Ranges { // one slice, before its sample
+			is.Bytes = is.Bytes[:number(is.Offsets, 1)]
+		}
+		if want := plain(s, 1, [][]string{all})[0]; string(is.Bytes) != want {
+			t.Errorf("%s: %q, want %q", text, is.Bytes, want)
 		}
 	}
 }
@@ -200,22 +250,19 @@ func TestMapsInOrder(t *testing.T) {
 		{"record=line by=range", "", nil, 3, []int64{3 * 66}},
 		{"record=line by=range", "a\nc\nb", nil, 3, []int64{3 * 16, 6 + 3*66}},
 		{"record=sizes by=range", "\x01\x00\x00\x00a", nil, 3, []int64{3 * 66}},
-		{"record=line by=range combine=first", "a\na\nc\n", nil, 3, []int64{64 * 24, 2 * 16, 4 + 3*66}},
+		{"record=line by=range combine=first", "a\na\nc\n", nil, 3, []int64{64 * 32, 2 * 16, 4 + 3*66}},
 	} {
 		if test.given != nil {
 			test.given = binary.LittleEndian.AppendUint64(test.given[:24:24], uint64(len(test.text)))
 		}
-		var asked []int64
+		var memory heap
 		s := specOf(t, test.spec)
-		is, err := s.Divide(context.Background(), []byte(test.text), test.given, test.parts, func(n int64) ([]byte, error) {
-			asked = append(asked, n)
-			return make([]byte, n), nil
-		})
+		is, err := s.Divide(context.Background(), []byte(test.text), test.given, test.parts, &memory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(asked, test.asked) {
-			t.Errorf("%s of %q, %d parts, asked for memory of %d bytes, want %d", test.spec, test.text, test.parts, asked, test.asked)
+		if !slices.Equal(memory.asked, test.asked) {
+			t.Errorf("%s of %q, %d parts, asked for memory of %d bytes, want %d", test.spec, test.text, test.parts, memory.asked, test.asked)
 		}
 		is = whole(is, test.text)
 		for i, sum := range is.Sums {
@@ -241,11 +288,11 @@ func TestErrors(t *testing.T) {
 		{"record=line key=1 sort=key:number", "1\nx\n", `record 1, at byte 2: key "x" is no number, and the spec has sort=key:number`},
 		{"record=line key=1 combine=sum", "a\t1\na\tb\n", `record 1, at byte 4: field 2 is "b", and not a whole number of 64 bits`},
 		{"record=line key=1 combine=min", "a\n", `field 2 is "", and not a whole number`},
-		{"record=line key=1 combine=sum", "a\t9223372036854775807\na\t1\n", `the sum for key "a" is beyond the numbers of 64 bits`},
+		{"record=line key=1 combine=sum", "a\t9223372036854775807\na\t1\n", `record 1, at byte 22: the sum for key "a" is beyond the numbers of 64 bits`},
 		{"record=line key=1 combine=sum", "a\t-9223372036854775808\na\t-1\n", `the sum for key "a" is beyond the numbers of 64 bits`},
 		{"record=line key=1 combine=max", "a\t9223372036854775808\n", `and not a whole number of 64 bits`},
 	} {
-		_, err := specOf(t, test.spec).Divide(context.Background(), []byte(test.text), nil, 2, memory)
+		_, err := specOf(t, test.spec).Divide(context.Background(), []byte(test.text), nil, 2, new(heap))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s of %q: %v, want %s", test.spec, test.text, err, test.want)
 		}
@@ -303,7 +350,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := specOf(t, "record=line sort=key")
-	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, memory); err != context.Canceled {
+	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, new(heap)); err != context.Canceled {
 		t.Errorf("divided: %v", err)
 	}
 	if _, err := s.Merge(ctx, []record.Run{{Pieces: [][]byte{[]byte("a\n")}}}, nil); err != context.Canceled {

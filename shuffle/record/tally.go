@@ -2,115 +2,204 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"math/rand/v2"
 	"unsafe"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // A tally is what the records of each key of a map come to, in a table by hashes of keys. Of
 // many records with few keys, one of each key is left to be sorted.
 type tally struct {
 	Spec
-	from   []byte // the map
-	memory Memory
-	slots  []slot // a power of two of them, of which at most half are taken
-	taken  int
+	from    []byte // the map
+	memory  Memory
+	room    []byte // that of the table
+	slots   []slot // a power of two of them, of which one in fullOf is free at least
+	taken   int
+	records int    // of the map so far
+	next    []slot // that are to be added
+	touched uint64 // of slots that are read to have them near
 }
 
 // A slot of the table is free if it has no record.
 type slot struct {
-	hash  uint64 // of the key
+	name  name   // of the key
 	first uint64 // where its first record is in the map, and one more
 	value int64
 }
 
+// A name tells keys apart: one of up to shortKey bytes is in its name, and in the last byte how
+// many these are, and one more; of a longer one there are its hash, and 56 bits of its length.
+type name [2]uint64
+
+const (
+	shortKey  = 15
+	nameBytes = 16
+	lastByte  = 56
+	longKey   = math.MaxUint8
+)
+
+func nameOf(key []byte) name {
+	n := len(key)
+	switch {
+	case n > shortKey:
+		return name{maphash.Bytes(seed, key), uint64(n) | longKey<<lastByte}
+	case cap(key) < nameBytes:
+		key = append(make([]byte, 0, nameBytes), key...)
+	}
+	b := key[:nameBytes] // what comes after it is the map's, too
+	low, high, size := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), uint64(n+1)<<lastByte
+	if n < 8 {
+		return name{low & (1<<(8*n) - 1), size}
+	}
+	return name{low, high&(1<<(8*(n-8))-1) | size}
+}
+
+func (n name) isShort() bool { return n[1]>>lastByte != longKey }
+
+// key is that of a short name, in bytes that it is given.
+func (n name) key(b *[nameBytes]byte) []byte {
+	binary.LittleEndian.PutUint64(b[:], n[0])
+	binary.LittleEndian.PutUint64(b[8:], n[1])
+	return b[:n[1]>>lastByte-1]
+}
+
+// hash is where in a table a name is looked for.
+func (n name) hash() uint64 {
+	high, low := bits.Mul64(n[0]^salt[0], n[1]^salt[1])
+	return high ^ low
+}
+
+// Nobody can know which keys would come to the same place. What is made does not depend on it.
+var (
+	seed = maphash.MakeSeed()
+	salt = name{rand.Uint64(), rand.Uint64()}
+)
+
 const (
 	slotBytes  = int64(unsafe.Sizeof(slot{}))
 	leastSlots = 1 << 6
-	firstSlots = 1 << 12
-	tallyShare = 4 // of the bytes of the map, so many of which the table has one at most
+	fullOf     = 4
 )
 
 // errManyKeys is that there are more keys than the table may have slots for.
 var errManyKeys = errors.New("records have too many keys to be tallied")
 
 func newTally(s Spec, from []byte, memory Memory) (*tally, error) {
-	t := &tally{Spec: s, from: from, memory: memory}
-	n := leastSlots
-	for n < firstSlots && t.mayHave(2*n) {
-		n *= 2
-	}
-	return t, t.grow(n)
+	t := &tally{Spec: s, from: from, memory: memory, next: make([]slot, 0, together)}
+	return t, t.grow(leastSlots)
 }
 
-func (t *tally) mayHave(slots int) bool {
-	return int64(slots)*slotBytes <= int64(len(t.from)/tallyShare)
+// mayHave reports whether a table of so many slots, and the one before it as long as its slots
+// are moved, take no more than the index of all records, if all of the map are about as long
+// as those up to a place.
+func (t *tally) mayHave(slots int, at uint64) bool {
+	records := float64(t.records) * float64(len(t.from)) / float64(at)
+	return 1.5*float64(int64(slots)*slotBytes) <= records*float64(entryBytes)
 }
 
 // grow gives the table so many slots.
 func (t *tally) grow(n int) error {
-	b, err := t.memory(int64(n) * slotBytes)
+	b, err := t.memory.More(int64(n) * slotBytes)
 	if err != nil {
 		return err
 	}
-	was := t.slots
-	t.slots = unsafe.Slice((*slot)(unsafe.Pointer(unsafe.SliceData(b))), n)
+	room, was := t.room, t.slots
+	t.room, t.slots = b, unsafe.Slice((*slot)(unsafe.Pointer(unsafe.SliceData(b))), n)
 	for _, s := range was {
 		if s.first != 0 {
-			*t.find(s.hash, nil) = s
+			*t.free(s.name) = s
 		}
 	}
+	t.memory.Free(room)
 	return nil
 }
 
-// add adds the record at a place in the map to its key, and reports whether that is a new one.
-func (t *tally) add(at int, r, key []byte) (isNew bool, err error) {
+// add adds the record at a place in the map to its key, with some of those that follow.
+func (t *tally) add(at int, r, key []byte) error {
 	value, err := t.worth(r)
 	if err != nil {
-		return false, err
+		return placed(t.records, at, err)
 	}
-	hash := xxhash.Sum64(key)
-	s := t.find(hash, key)
-	if s.first != 0 {
-		s.value, err = t.join(key, s.value, value)
-		return false, err
+	t.next = append(t.next, slot{nameOf(key), uint64(at) + 1, value})
+	t.records++
+	if len(t.next) < cap(t.next) {
+		return nil
 	}
-	*s = slot{hash, uint64(at) + 1, value}
-	t.taken++
-	if 2*t.taken < len(t.slots) {
-		return true, nil
-	}
-	if n := 2 * len(t.slots); t.mayHave(n) {
-		return true, t.grow(n)
-	}
-	return true, errManyKeys
+	return t.addNext()
 }
 
-// find is the slot of a key that hashes to that, or the free one that it is to have; without
-// a key it is a free one.
-func (t *tally) find(hash uint64, key []byte) *slot {
-	for i := hash; ; i++ {
+// addNext adds records that were not added yet.
+func (t *tally) addNext() error {
+	for _, one := range t.next { // memory is asked for all of them at a time
+		t.touched += t.slots[one.name.hash()&uint64(len(t.slots)-1)].first
+	}
+	for i, one := range t.next {
+		s := t.find(one)
+		if s.first != 0 {
+			sum, ok := t.join(s.value, one.value)
+			if !ok {
+				return placed(t.records-len(t.next)+i, int(one.first-1), beyond(t.keyOf(one)))
+			}
+			s.value = sum
+			continue
+		}
+		*s = one
+		if t.taken++; len(t.slots)-t.taken >= len(t.slots)/fullOf {
+			continue
+		}
+		n := 2 * len(t.slots)
+		if !t.mayHave(n, one.first) {
+			return errManyKeys
+		}
+		if err := t.grow(n); err != nil {
+			return err
+		}
+	}
+	t.next = t.next[:0]
+	return nil
+}
+
+// find is the slot of a record's key, or the free one that it is to have.
+func (t *tally) find(one slot) *slot {
+	for i := one.name.hash(); ; i++ {
 		s := &t.slots[i&uint64(len(t.slots)-1)]
-		if s.first == 0 || s.hash == hash && key != nil && bytes.Equal(t.keyAt(s.first-1), key) {
+		if s.first == 0 || s.name == one.name && (one.name.isShort() || bytes.Equal(t.keyOf(*s), t.keyOf(one))) {
 			return s
 		}
 	}
 }
 
-func (t *tally) keyAt(at uint64) []byte {
-	r, _ := t.first(t.from[at:]) // it was found before
+// free is the slot that a name is to have which has none.
+func (t *tally) free(n name) *slot {
+	i := n.hash()
+	for ; t.slots[i&uint64(len(t.slots)-1)].first != 0; i++ {
+	}
+	return &t.slots[i&uint64(len(t.slots)-1)]
+}
+
+func (t *tally) keyOf(one slot) []byte {
+	r, _ := t.Spec.first(t.from[one.first-1:]) // it was found before
 	return t.key(r)
 }
 
-// of is what the records of a key have come to.
-func (t *tally) of(key []byte) int64 { return t.find(xxhash.Sum64(key), key).value }
+// of is what the records of a key have come to, of which one is at a place.
+func (t *tally) of(at uint64, key []byte) int64 { return t.find(slot{nameOf(key), at + 1, 0}).value }
 
-// each calls f for the first record of each key.
-func (t *tally) each(f func(at int, key []byte)) {
+// each calls f for each key, which may be overwritten afterwards, with where its first record is.
+func (t *tally) each(f func(at int, key []byte, value int64)) {
+	var short [nameBytes]byte
 	for _, s := range t.slots {
-		if s.first != 0 {
-			f(int(s.first-1), t.keyAt(s.first-1))
+		switch {
+		case s.first == 0:
+		case s.name.isShort():
+			f(int(s.first-1), s.name.key(&short), s.value)
+		default:
+			f(int(s.first-1), t.keyOf(s), s.value)
 		}
 	}
 }
