@@ -71,3 +71,23 @@ func TestUmountTakesThePool(t *testing.T) {
 			ended
 		' sh "$1" "$2"`, p.dir, rankfs)
 }
+
+// Who has something of the pool open is a user of the mount, as who reads a batch is: the
+// daemon of one that was detached ends with the last.
+func TestDetachedPool(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=2")
+	got := sh(t, `
+		echo words >"$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"
+		exec 3<"$1/map-000000" 4>"$1/.map-000001.0"
+		"$2" --run "$4" umount --lazy "$3" >/dev/null
+		sleep 1    # for a daemon that does not wait
+		cat <&3    # which asks for its size
+		echo more >&4; stat -Lc %s /dev/fd/4`, stage, rankfs, n.mount, n.run)
+	if want := "words\n5\n"; got != want {
+		t.Errorf("through a detached pool comes %q, want %q", got, want)
+	}
+	n.clean(n.AwaitEnd())
+	n.start("--pool-ram", "64MiB")
+	sh(t, `rm -r "$1"`, n.mount+"/shuffle/job")
+}

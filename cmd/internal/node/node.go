@@ -182,18 +182,20 @@ func (n *node) serve(commands net.Listener) (unmounted <-chan struct{}, err erro
 		return nil, err
 	}
 	n.atEnd(func() error { return n.tree.Unmount(c.Mount, true) })
+	wait := n.tree.Wait
 	if n.pool != nil {
-		end, err := n.servePool(n.ctx)
+		end, gone, err := n.servePool(n.ctx)
 		if err != nil {
 			return nil, err
 		}
 		n.atEnd(end)
+		wait = func() { n.tree.Wait(); gone() }
 	}
 	served := make(chan error, 1)
 	go func() { served <- control.Serve(n.ctx, commands, n.admin, control.Admin{Group: c.Admins}, c.Log) }()
 	n.atEnd(func() error { n.cancel(); return <-served })
 	gone := make(chan struct{})
-	go func() { n.tree.Wait(); close(gone) }()
+	go func() { wait(); close(gone) }()
 
 	n.admin.Look()
 	n.tasks.Go(func() { n.admin.Watch(n.ctx) })

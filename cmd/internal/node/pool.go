@@ -95,28 +95,32 @@ func (n *node) offer(ctx context.Context) error {
 
 // servePool mounts the pool below the mount, once that is served, and again if it was
 // unmounted and the mount was not: an umount that finds the mount busy has taken the
-// pool's away before.
-func (n *node) servePool(ctx context.Context) (end func() error, err error) {
+// pool's away before. Detached as one, each of the two goes with its own last user: gone waits
+// for that of the pool.
+func (n *node) servePool(ctx context.Context) (end func() error, gone func(), err error) {
 	n.offerPool(ctx)
 	dir := filepath.Join(n.config.Mount, meta.PoolDir)
 	tree, err := n.mountPool(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := mounts.Note(ctx, n.config.Mount); err != nil {
 		n.config.Log.Warn("umount(8) will find the mount busy, as the shuffle pool is mounted below it; use rankfs umount", "cause", err)
 	}
 	mounted := make(chan *fs.PoolTree, 1)
 	mounted <- tree
+	now := func() *fs.PoolTree {
+		tree := <-mounted
+		mounted <- tree
+		return tree
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	n.tasks.Go(func() {
 		for {
-			tree := <-mounted
-			mounted <- tree
 			select {
 			case <-ctx.Done():
 				return
-			case <-tree.Gone():
+			case <-now().Gone():
 			}
 			select {
 			case <-ctx.Done():
@@ -132,14 +136,15 @@ func (n *node) servePool(ctx context.Context) (end func() error, err error) {
 			mounted <- again
 		}
 	})
-	return func() error {
+	end = func() error {
 		cancel()
-		err := (<-mounted).Unmount(dir)
+		err := now().Unmount(dir)
 		if late := mounts.Unnote(context.WithoutCancel(ctx), n.config.Mount); late != nil {
 			n.config.Log.Debug("the table of mount(8) keeps a line", "cause", late)
 		}
 		return err
-	}, nil
+	}
+	return end, func() { <-now().Gone() }, nil
 }
 
 // mountPool mounts the pool, and has the names that the kernel knows there forgotten when they
