@@ -128,6 +128,15 @@ func (s *shares) leave(job uint64, c *claim) bool {
 	return true
 }
 
+// charge takes n of it, until give is called, for work that has begun and cannot wait: whether
+// there is so much or not. Others wait the longer.
+func (s *shares) charge(n int64) (give func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.used += n
+	return sync.OnceFunc(func() { s.give(n) })
+}
+
 func (s *shares) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ type stream struct {
 type portion struct {
 	room  []byte
 	head  int
-	own   bool // the room is this portion's alone
+	give  func() // gives it back, if the room is this portion's alone
 	bytes []byte
 	of    stretch
 	last  bool // of the piece
@@ -229,13 +229,14 @@ func (s *stream) close() {
 func (is *portion) reserve(p *merger, head, n int) error {
 	b, err := p.memory(int64(head + n))
 	if err == nil {
-		is.room, is.head, is.own = b, head, true
+		is.room, is.head, is.give = b, head, p.pool.merging.charge(int64(head+n))
 	}
 	return err
 }
 
 func (is *portion) close() {
-	if is.own {
+	if is.give != nil {
 		unmap(is.room)
+		is.give()
 	}
 }
