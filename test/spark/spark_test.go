@@ -5,6 +5,7 @@ package spark_test
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,29 @@ func TestSpeculation(t *testing.T) {
 		t.Error("no map ran twice")
 	}
 	nothingIsLeft(t, p)
+}
+
+// An application does not start where there is no pool, and says what to do.
+func TestWithoutAPool(t *testing.T) {
+	home, err := spark.Prepare(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, job := range []string{dir + "/job", dir + "/shuffle/job"} {
+		t.Run(job[len(dir):], func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), runTime)
+			defer cancel()
+			line := append([]string{"--master", "local[1]", "--class", "Jobs", "--conf", "spark.ui.enabled=false"}, home.InPool(job)...)
+			out, err := home.Submit(ctx, t.TempDir(), append(line, home.Jobs(), "sort")...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "mount rankfs with --pool-ram there") {
+				t.Errorf("%v: %s", err, out)
+			}
+			if _, err := os.Stat(job); !os.IsNotExist(err) {
+				t.Errorf("%s is left: %v", job, err)
+			}
+		})
+	}
 }
 
 // mounted is a daemon with a pool; what runs on Spark is made ready.

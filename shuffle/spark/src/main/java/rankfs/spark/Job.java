@@ -33,15 +33,21 @@ class Job {
       throw new IOException(
           "make " + dir + ": another application has it, or had it and was killed: set "
               + Settings.DIR + " to another name, or remove it with rm -r", e);
+    } catch (NoSuchFileException e) {
+      throw noPool("the directory that it is to be in is not there", e);
     }
     try {
       hold = new FileInputStream(dir.resolve("hold").toFile());
     } catch (FileNotFoundException e) {
       Files.delete(dir);
-      throw new IOException(
-          "make " + dir + ": it is no job, as it has no hold: mount rankfs with --pool-ram there, or set "
-              + Settings.DIR + " to a name in the directory shuffle of a mount", e);
+      throw noPool("it is no job, as it has no hold", e);
     }
+  }
+
+  private IOException noPool(String why, IOException cause) {
+    return new IOException(
+        "make " + dir + ": " + why + ": mount rankfs with --pool-ram there, or set "
+            + Settings.DIR + " to a name in the directory shuffle of a mount", cause);
   }
 
   void removeShuffle(int shuffle) throws IOException {
