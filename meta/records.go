@@ -118,9 +118,11 @@ func (r *Records) setKind(value string) error {
 	case value == "sizes":
 		r.Kind = Sized
 	case fixed:
-		n, err := count("record=fixed", size, maxFixed)
+		n, err := strconv.ParseUint(size, 10, 32)
+		if err != nil || n < 1 || n > maxFixed {
+			return fmt.Errorf("record=%s in spec %w: write record=fixed:BYTES, of 1 to %d bytes", clip(value), ErrInvalid, maxFixed)
+		}
 		r.Kind, r.Size = Fixed, uint32(n)
-		return err
 	default:
 		return fmt.Errorf("record=%s in spec %w: there are record=line, record=fixed:BYTES and record=sizes", clip(value), ErrInvalid)
 	}
@@ -132,14 +134,14 @@ func parseKey(value string) (k RecordKey, err error) {
 	if !ranged {
 		n, err := strconv.ParseUint(value, 10, 32)
 		if err != nil || n > maxField {
-			return k, fmt.Errorf("key=%s in spec %w: write the number of a field, 0 for the whole record, or a range of bytes as 1-10", clip(value), ErrInvalid)
+			return k, fmt.Errorf("key=%s in spec %w: write the number of a field, %d at most, 0 for the whole record, or a range of bytes as 1-10", clip(value), ErrInvalid, maxField)
 		}
 		return RecordKey{Field: uint32(n)}, nil
 	}
 	first, err1 := strconv.ParseUint(from, 10, 32)
 	last, err2 := strconv.ParseUint(to, 10, 32)
 	if err1 != nil || err2 != nil || first < 1 || last < first || last > maxByte {
-		return k, fmt.Errorf("key=%s in spec %w: a range of bytes is counted from 1, both ends included, as 1-10", clip(value), ErrInvalid)
+		return k, fmt.Errorf("key=%s in spec %w: a range of bytes is counted from 1, both ends included, as 1-10, and ends at %d at most", clip(value), ErrInvalid, maxByte)
 	}
 	return RecordKey{From: uint32(first), To: uint32(last)}, nil
 }
