@@ -204,7 +204,8 @@ func (p nodeCommands) remove() *cobra.Command {
 		Aliases: []string{"remove"},
 		Short:   "Take a node out of the cluster for good",
 		Long: `Take a node out of the cluster for good. No other node talks to it any more,
-and it can come back only as a new one.
+and it can come back only as a new one. Maps of the shuffle pool that it alone has
+are lost: drain it first.
 
 NODE is its id, or its host if that has one node only.`,
 		Args:              wants("NODE"),
@@ -212,7 +213,8 @@ NODE is its id, or its host if that has one node only.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return removed(c, p, args[0], (*control.Client).RemoveNode, func(w io.Writer) {
 				fmt.Fprintf(w, "%s\n%s\n", terminal.Wrap(fmt.Sprintf("removed %s: no node talks to it any more; what its ranks held of "+
-					"queues is for others, and what it alone had in memory comes from the source again", args[0]), 79, ""),
+					"queues is for others, and what it alone had of datasets comes from the source again; rankfs status says "+
+					"if maps of the shuffle pool are lost with it", args[0]), 79, ""),
 					"unmount it there; to let the host in again, as a new node, mount with an empty\n"+
 						"--state and a token from: rankfs token create")
 			})

@@ -30,6 +30,8 @@ func (c *slowCluster) Ready(context.Context) error { return nil }
 
 func (c *slowCluster) Lasts() error { return nil }
 
+func (c *slowCluster) Removed() bool { return false }
+
 func (c *slowCluster) Do(ctx context.Context, k state.Command) (state.Result, error) {
 	return c.Agree(ctx, k)
 }

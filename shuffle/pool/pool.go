@@ -45,6 +45,8 @@ type Cluster interface {
 	Ready(ctx context.Context) error
 	// Lasts has all that this node knows outlive a power failure.
 	Lasts() error
+	// Removed reports whether this node was taken out, for good.
+	Removed() bool
 }
 
 // A Maker makes files of parts, which may be given up and made again.
@@ -143,7 +145,9 @@ func (p *Pool) Follow(ctx context.Context) {
 	sweep, known := sweeper{p.local, p.copies.losses, p.born}, false
 	defer func() {
 		tasks.Wait()
-		if known {
+		if p.config.Cluster.Removed() {
+			sweep.leave()
+		} else if known {
 			sweep.sweepJobs() // of one that was removed a moment ago no mount stays
 		}
 	}()

@@ -304,6 +304,8 @@ func (m *member) Ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
+func (m *member) Removed() bool { return false }
+
 func (m *member) Lasts() error {
 	m.site.mu.Lock()
 	hook := m.site.mu.hooks.lasts

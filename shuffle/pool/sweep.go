@@ -60,6 +60,14 @@ func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.Pool
 	return have, jobs, again
 }
 
+// leave gives up all files, as nobody asks for what a node has that was removed, and this one
+// never hears when its jobs end.
+func (w sweeper) leave() {
+	for number, f := range w.made() {
+		w.end(number, f)
+	}
+}
+
 // missed says which copies that this node should have it has not: memory does not
 // outlive a host.
 func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage) error {

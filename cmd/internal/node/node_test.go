@@ -310,7 +310,8 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A node that is removed says so, serves what it has, and is not mounted again.
+// A node that is removed says so, serves what it has, and is not mounted again. What it had of
+// the shuffle pool, which nobody asks it for, goes when it is unmounted.
 func TestARemovedNode(t *testing.T) {
 	first := run(t, func(c *node.Config) { c.Listen = "127.0.0.1:0" })
 	token, err := first.client.CreateToken(t.Context(), control.TokenRequest{Role: "operator"})
@@ -319,7 +320,7 @@ func TestARemovedNode(t *testing.T) {
 	}
 	var config node.Config
 	second := run(t, func(c *node.Config) {
-		c.Listen, c.Join, c.Token = free(t), token.Join, token.Token
+		c.Listen, c.Join, c.Token, c.PoolRAM = free(t), token.Join, token.Token, 16<<20
 		config = *c
 	})
 	source := filepath.Join(t.TempDir(), "words")
@@ -329,6 +330,7 @@ func TestARemovedNode(t *testing.T) {
 	second.create(control.CreateRequest{Name: "d", Source: "file:" + source, Batch: "2"})
 	read := func() string { return second.shell("cat datasets/d/rank-0/batch-000000") }
 	want := read()
+	second.shell("mkdir -p shuffle/job/stage; echo maps=2 >shuffle/job/stage/spec; echo words >shuffle/job/stage/.map-000000.0; mv shuffle/job/stage/.map-000000.0 shuffle/job/stage/map-000000")
 	cluster := func(r running) control.Cluster {
 		t.Helper()
 		k, err := r.client.Cluster(t.Context())
@@ -353,6 +355,9 @@ func TestARemovedNode(t *testing.T) {
 		t.Errorf("it serves %q", got)
 	}
 	second.stop()
+	if left, err := os.ReadDir(filepath.Join(config.State, "pool")); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v of the shuffle pool, %v", left, err)
+	}
 	err = node.Run(t.Context(), config, func() { t.Error("it was mounted") })
 	if !errors.Is(err, trust.ErrRemoved) {
 		t.Errorf("it is mounted again: %v", err)
