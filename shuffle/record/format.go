@@ -42,14 +42,14 @@ func (s *Spec) first(b []byte) ([]byte, error) {
 		if n := int(s.Size); n <= len(b) {
 			return b[:n], nil
 		}
-		return nil, meta.Worded(errBad, "%d bytes are left, and a record has %d", len(b), s.Size)
+		return nil, meta.Worded(errBad, "it ends after %d of its %d bytes", len(b), s.Size)
 	}
 	if len(b) < sizeBytes {
-		return nil, meta.Worded(errBad, "%d bytes are left, and the size of a record takes %d", len(b), sizeBytes)
+		return nil, meta.Worded(errBad, "it ends after %d of the %d bytes of its size", len(b), sizeBytes)
 	}
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n > uint64(len(b)-sizeBytes) {
-		return nil, meta.Worded(errBad, "it says that it has %d bytes, and %d are left", n, len(b)-sizeBytes)
+		return nil, meta.Worded(errBad, "its size is %d, and it ends after %d of that", n, len(b)-sizeBytes)
 	}
 	return b[:sizeBytes+int(n)], nil
 }

@@ -282,9 +282,9 @@ func TestMapsInOrder(t *testing.T) {
 // What is wrong with a record is said, with where it is.
 func TestErrors(t *testing.T) {
 	for _, test := range []struct{ spec, text, want string }{
-		{"record=fixed:4", "abcdef", "record 1, at byte 4: 2 bytes are left, and a record has 4"},
-		{"record=sizes", "\x01\x00\x00\x00ab", "record 1, at byte 5: 1 bytes are left, and the size of a record takes 4"},
-		{"record=sizes", "\x09\x00\x00\x00ab", "record 0, at byte 0: it says that it has 9 bytes, and 2 are left"},
+		{"record=fixed:4", "abcdef", "record 1, at byte 4: it ends after 2 of its 4 bytes"},
+		{"record=sizes", "\x01\x00\x00\x00ab", "record 1, at byte 5: it ends after 1 of the 4 bytes of its size"},
+		{"record=sizes", "\x09\x00\x00\x00ab", "record 0, at byte 0: its size is 9, and it ends after 2 of that"},
 		{"record=line key=1 sort=key:number", "1\nx\n", `record 1, at byte 2: key "x" is no number, and the spec has sort=key:number`},
 		{"record=line key=1 combine=sum", "a\t1\na\tb\n", `record 1, at byte 4: field 2 is "b", and not a whole number of 64 bits`},
 		{"record=line key=1 combine=min", "a\n", `field 2 is "", and not a whole number`},
