@@ -111,3 +111,20 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 		t.Errorf("%d opens failed", c.OpenErrors)
 	}
 }
+
+// What jobs of the pool have is a part of the budget: that batches have the rest of it is no
+// shortage, also where their memory counts as that of the daemon's cgroup.
+func TestPoolIsNoShortage(t *testing.T) {
+	t.Parallel()
+	const limit, budget, pool = 384 << 20, 256, 208 // MiB
+	p := newNode(t)
+	group, _ := newGroup(t, limit)
+	p.Under(inGroup(group)...)
+	n := p.startPool("--ram", fmt.Sprint(budget, "MiB"), "--pool-ram", fmt.Sprint(pool, "MiB"))
+	sh(t, `echo 0 > "$1"/cgroup.procs; stage="$2/shuffle/job/stage"; mkdir -p "$stage"; echo maps=2 > "$stage/spec"
+		head -c "$3" /dev/zero > "$stage/.map-000000.0"; mv "$stage/.map-000000.0" "$stage/map-000000"`, group, n.mount, fmt.Sprint((pool-16)<<20))
+	time.Sleep(2 * time.Second) // it looks twice a second
+	if ram := n.status().Tiers[0]; ram.State != "ok" {
+		t.Errorf("%+v", ram)
+	}
+}

@@ -40,7 +40,7 @@ func (m memory) follow(ctx context.Context) {
 }
 
 // tier is that of memory: with its whole budget, and how much of that is allowed
-// now, if it is less.
+// now, if it is less, and not only as jobs of the pool have the rest.
 func (m memory) tier(t cache.TierStats) control.Tier {
 	c := control.Tier{
 		Name: "ram", Where: "private tmpfs", Budget: m.budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok",
@@ -53,7 +53,7 @@ func (m memory) tier(t cache.TierStats) control.Tier {
 	switch {
 	case ill != nil:
 		c.State = fmt.Sprintf("not watched: %v", ill)
-	case a.Bytes < m.budget:
+	case a.Bytes < m.budget && a.Bytes <= t.Budget:
 		c.State = fmt.Sprintf("%d MiB allowed: memory is short: %v", t.Budget>>20, s)
 	}
 	return c
