@@ -243,12 +243,12 @@ func readOffsets(path string, spec meta.Stage, size int64) (offsets, error) {
 		return nil, meta.Worded(errNotDivided, "its .idx file has %d bytes; %d parts take %d", n, parts, 8*(parts+1))
 	}
 	for i := range parts {
-		if o.at(i) > o.at(i+1) || o.at(i) < 0 {
-			return nil, meta.Worded(errNotDivided, "its .idx file goes back at part %d, from %d to %d", i, o.at(i), o.at(i+1))
+		if from, to := uint64(o.at(i)), uint64(o.at(i+1)); from > to {
+			return nil, meta.Worded(errNotDivided, "its .idx file goes back at part %d, from %d to %d", i, from, to)
 		}
 	}
 	if o.at(0) != 0 || o.at(parts) != size {
-		return nil, meta.Worded(errNotDivided, "its .idx file goes from %d to %d, and the file has %d bytes", o.at(0), o.at(parts), size)
+		return nil, meta.Worded(errNotDivided, "its .idx file goes from %d to %d, and the file has %d bytes", uint64(o.at(0)), uint64(o.at(parts)), size)
 	}
 	return o, nil
 }
