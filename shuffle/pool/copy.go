@@ -61,6 +61,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 	nodes := p.config.Nodes()
 	choose := g.chooser(is, c, s, nodes)
 	var failed []error
+	asked := false // this node, as one of the ring
 	for begun := time.Now(); len(c.Nodes) < is.Spec.Copies && (failed == nil || time.Since(begun) < copyTime); {
 		var ask []string
 		for _, id := range choose(nodes) {
@@ -73,6 +74,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 		}
 		errs := make([]error, len(ask))
 		var work sync.WaitGroup
+		asked = asked || slices.Contains(ask, c.Writer)
 		for i, id := range ask {
 			work.Go(func() { errs[i] = g.copyTo(ctx, id, is, *c, s) })
 		}
@@ -92,6 +94,9 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 	if len(c.Nodes) == 0 && p.config.Guest {
 		return meta.Worded(meta.ErrUnavailable, "this node keeps nothing of the shuffle pool, as --pool-ram is 0, and no other takes a copy; rename it once more when one is up that has room: %w",
 			cmp.Or(errors.Join(failed...), errors.New("none has something for the pool")))
+	}
+	if len(c.Nodes) == 0 && asked {
+		return errors.Join(failed...)
 	}
 	if len(c.Nodes) == 0 { // no node of the ring takes one
 		if err := g.copyTo(ctx, c.Writer, is, *c, s); err != nil {

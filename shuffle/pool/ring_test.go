@@ -50,6 +50,19 @@ func TestCopiesByTheRing(t *testing.T) {
 	}
 }
 
+// A writer that takes no copy of its own map, as the node that the ring has for it, is asked
+// once, and the error says once why.
+func TestTheWriterIsAskedOnce(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	g := m.stage("s", "maps=1 copies=1 place=ring ack=durable")
+	m.write("s", meta.Attempt{}, "text")
+	err := g.Attempts().Commit(s.ctx, meta.Attempt{}, false)
+	if !errors.Is(err, meta.ErrNoSpace) || strings.Count(err.Error(), "this node has no disk") != 1 {
+		t.Errorf("a map that is to be on a disk, where there is none: %v", err)
+	}
+}
+
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
 // What a guest writes is on other nodes alone, wherever the spec has it placed; while none takes
