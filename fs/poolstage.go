@@ -75,7 +75,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 	a, ok := attempt(name)
 	if !ok {
 		return nil, nil, 0, n.errno("create", name, meta.Worded(meta.ErrInvalid,
-			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM"))
+			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM; MMMMMM has six digits, and A is less than 2^32"))
 	}
 	errno = n.inAttempts(func(root ownFiles, dir string) error {
 		if err := n.stage.Attempts().Begin(ctx); err != nil {
@@ -122,8 +122,11 @@ func (n *stageDir) Unlink(ctx context.Context, name string) syscall.Errno {
 func (n *stageDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	a, ok := meta.ParseAttempt(name)
 	number, isMap := meta.ParseMap(newName)
-	if target, same := to.(*stageDir); !ok || !isMap || !same || target.stage.Number() != n.stage.Number() || flags&^unix.RENAME_NOREPLACE != 0 {
+	if !ok || flags&^unix.RENAME_NOREPLACE != 0 {
 		return syscall.EPERM
+	}
+	if target, same := to.(*stageDir); !isMap || !same || target.stage.Number() != n.stage.Number() {
+		return n.errno("commit", name, meta.Worded(meta.ErrDenied, "%s cannot become %s: rename it to %s, in its stage", name, newName, meta.MapName(a.Map)))
 	}
 	if a.Map != number {
 		return n.errno("commit", name, meta.Worded(unix.EDOM, "%s cannot become %s: it is an attempt of another map; rename it to %s", name, newName, meta.MapName(a.Map)))

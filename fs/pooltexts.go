@@ -75,7 +75,7 @@ func (t *openText) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResu
 // it learns what is wrong with it.
 func (t *openText) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	if off != 0 {
-		return 0, t.stage.errno("write", nameSpec, meta.Worded(meta.ErrInvalid, "a spec is written at once"))
+		return 0, t.stage.errno("write", nameSpec, meta.Worded(meta.ErrInvalid, "a spec is written by one write(2): write all of it in one line, as in: echo maps=16 parts=8 > spec"))
 	}
 	if err := t.stage.stage.Texts().Specify(ctx, string(data)); err != nil {
 		return 0, t.stage.errno("write", nameSpec, err)

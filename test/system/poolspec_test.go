@@ -37,13 +37,17 @@ func TestSpecsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, and state: %s", spec, r, state)
 		}
 	}
+	r := command(t, "bash", "-c", `printf 'maps=2\nparts=3' > "$1/spec"`, "bash", stage) // by two calls of write(2)
+	if state := sh(t, `cat "$1/state"`, stage); r.code == 0 || !strings.Contains(state, "write all of it in one line, as in: echo maps=16 parts=8 > spec") {
+		t.Errorf("a spec of two lines: %v, and state: %s", r, state)
+	}
 	got := sh(t, `echo 'maps=1 compress=none place=writer' > "$1/spec"; cat "$1/spec"; echo 'maps=1 place=ring weight=100' > "$1/spec"; cat "$1/spec"
 		echo 'compress=zstd weight=7 maps=1 strict=1' > "$1/spec"; cat "$1/spec"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
 	if want := "maps=1 parts=1 copies=2\nmaps=1 parts=1 copies=2 place=ring\nmaps=1 parts=1 copies=2 strict=1 weight=7 compress=zstd\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	sh(t, `: > "$1/.map-000000.0"; echo 'maps=1 place=ring' > "$1/spec"`, stage)
-	r := command(t, "sh", "-c", `env printf maps=2 > "$1/spec"`, "sh", stage)
+	r = command(t, "sh", "-c", `env printf maps=2 > "$1/spec"`, "sh", stage)
 	if state := sh(t, `cat "$1/state"`, stage); !strings.Contains(r.err, "Device or resource busy") || !strings.Contains(state, "attempts are written; make another stage") {
 		t.Errorf("another spec after the first attempt: %v, and state: %s", r, state)
 	}
@@ -60,6 +64,8 @@ func TestRenamesThatAreRefused(t *testing.T) {
 		`mv "$1/.map-000000.0" "$1/map-000001"`:                 {"Numerical argument out of domain", ".map-000000.0 cannot become map-000001: it is an attempt of another map; rename it to map-000000"},
 		`mv "$1/.map-000000.0" "$1/map-000000"`:                 {"Bad message", "it has no .idx file, which says where its 2 parts begin"},
 		`mv "$1/.map-000001.0" "$1/map-000001"`:                 {"Bad message", "its .idx file has 2 bytes; 2 parts take 24"},
+		`mv "$1/.map-000000.0" "$1/map-0"`:                      {"Operation not permitted", ".map-000000.0 cannot become map-0: rename it to map-000000, in its stage"},
+		`: > "$1/.map-0.0"`:                                     {"nvalid argument", "MMMMMM has six digits"},
 		`mv "$1/../none/.map-000000.0" "$1/../none/map-000000"`: {"Operation not supported", "stage job/none has no spec yet; write one, as in: echo maps=16 parts=8 > spec"},
 	} {
 		r := command(t, "sh", "-c", script, "sh", stage)
