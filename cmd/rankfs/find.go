@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
 	if err != nil {
 		return mounts.Entry{}, err
 	}
-	if i := slices.IndexFunc(running, func(e mounts.Entry) bool { return e.Mount == point }); i >= 0 {
+	if i := slices.IndexFunc(running, func(e mounts.Entry) bool { return e.Mount == point || filepath.Join(e.Mount, meta.PoolDir) == point }); i >= 0 {
 		return running[i], nil
 	}
 	if slices.Contains(p.stale(), point) {

@@ -89,7 +89,7 @@ func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, err
 		return Commit{}, err
 	}
 	if !lost && g.Sealed {
-		return Commit{}, fmt.Errorf("map %d: stage %s %w: it is sealed", is.Map, g.Name, meta.ErrBusy)
+		return Commit{}, fmt.Errorf("map %d: stage %s %w: it is sealed; for other maps begin it anew: rankfs shuffle reset %s/%s", is.Map, g.Name, meta.ErrBusy, job, g.Name)
 	}
 	is, err := is.on(s)
 	if err != nil {

@@ -262,7 +262,7 @@ func (c *SealStage) apply(s *state) (Result, error) {
 	case !g.Specified():
 		return Result{}, fmt.Errorf("stage %s %w: it has no spec yet; write one", c.Name, meta.ErrInvalid)
 	case g.Maps < g.Spec.Maps:
-		return Result{}, fmt.Errorf("stage %s %w: %d of its %d maps are committed", c.Name, meta.ErrBusy, g.Maps, g.Spec.Maps)
+		return Result{}, fmt.Errorf("stage %s %w: %d of its %d maps are committed; the last of them seals it", c.Name, meta.ErrBusy, g.Maps, g.Spec.Maps)
 	}
 	g.Sealed = true
 	s.pool().stages.set(stageKey{g.Job, g.Name}, g)

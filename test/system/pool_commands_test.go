@@ -40,6 +40,13 @@ func TestPoolCommands(t *testing.T) {
 	says(owner.rankfs(n, "shuffle", "create", "refused/sums", "maps=none"), 2, "maps=none in spec is not valid")
 	says(owner.rankfs(n, "shuffle", "create", "refused/sums", "record=line", "key=1-4", "sep=,"), 2, "write key=N for field N, or leave sep= out")
 	says(owner.rankfs(n, "shuffle", "create", "refused/a/b"), 2, `name "a/b" is not valid`)
+	says(owner.rankfs(n, "shuffle", "create", "words/sums", "parts=1", "--quota", "2GiB"), 4, "give it another quota with: rankfs shuffle quota words SIZE")
+	for _, verb := range []string{"create", "show", "seal", "reset", "rm"} {
+		for _, name := range []string{"words/", stage} {
+			says(owner.rankfs(n, "shuffle", verb, name), 2, fmt.Sprintf("stage %q of the shuffle pool is not valid: write JOB/STAGE", name))
+		}
+	}
+	says(owner.rankfs(n, "shuffle", "show", "words", "--mount", n.mount+"/shuffle"), 0, "owner  12345")
 	says(owner.rankfs(n, "shuffle", "show", "refused"), 3, "job refused of the shuffle pool does not exist")
 	says(other.rankfs(n, "shuffle", "rm", "words"), 7, "is user 12345's")
 
@@ -68,7 +75,7 @@ func TestPoolCommands(t *testing.T) {
 		text = owner.does("cat", stage+"/state")
 		return strings.Contains(text.out, "it is in use on ")
 	})
-	says(text, 0, "state      sealed\n", "missing    0 copies\n", "parts      000000 2\n", "refused    commit .map-000001.0 at ", "it is sealed", "goes       24h after its last use; it is in use on ")
+	says(text, 0, "state      sealed\n", "missing    0 copies\n", "parts      000000 2\n", "refused    commit .map-000001.0 at ", "it is sealed; for other maps begin it anew: rankfs shuffle reset words/sums\n", "goes       24h after its last use; it is in use on ")
 	says(n.cli("shuffle", "show", "words/sums"), 0, strings.Split(text.out, "\n")[0], "copies: 1 of each map are wanted", "up        2    2 B\n")
 	says(n.cli("shuffle", "show", "words"), 0, "owner  12345", "sums   sealed     2    2 B  ")
 	eventually.Within(t, waitTime, "the table below /.rankfs has the job", func() bool {

@@ -71,15 +71,24 @@ func (n *shuffles) job(ctx context.Context, u control.User, name string) (*pool.
 
 // stage finds JOB/STAGE.
 func (n *shuffles) stage(ctx context.Context, u control.User, name string) (*pool.Stage, error) {
-	job, stage, ok := strings.Cut(name, "/")
-	if !ok {
-		return nil, fmt.Errorf("stage %q of the shuffle pool %w: write JOB/STAGE", name, meta.ErrInvalid)
+	job, stage, err := split(name)
+	if err != nil {
+		return nil, err
 	}
 	j, err := n.job(ctx, u, job)
 	if err != nil {
 		return nil, err
 	}
 	return j.Stage(ctx, stage)
+}
+
+// split splits JOB/STAGE.
+func split(name string) (job, stage string, err error) {
+	job, stage, _ = strings.Cut(name, "/")
+	if job == "" || stage == "" {
+		return "", "", fmt.Errorf("stage %q of the shuffle pool %w: write JOB/STAGE, as words/count", name, meta.ErrInvalid)
+	}
+	return job, stage, nil
 }
 
 // PoolJob is a job with its stages.
@@ -179,12 +188,16 @@ func (n *shuffles) MakePool(ctx context.Context, u control.User, r control.PoolR
 		}
 	}
 	if ofStage {
-		if err := meta.CheckName(stage); err != nil {
+		_, _, err := split(r.Name)
+		if err := cmp.Or(err, meta.CheckName(stage)); err != nil {
 			return err
 		}
 	}
 	j, err := n.Pool.MakeJob(ctx, name, u.UID, u.GID, r.Quota)
-	if errors.Is(err, meta.ErrExist) && ofStage && r.Quota == 0 {
+	switch exists := errors.Is(err, meta.ErrExist); {
+	case exists && r.Quota != 0:
+		return fmt.Errorf("%w; give it another quota with: rankfs shuffle quota %s SIZE", err, name)
+	case exists && ofStage:
 		j, err = n.job(ctx, u, name)
 	}
 	if err != nil || !ofStage {
