@@ -50,8 +50,18 @@ func (g Generation) Current() bool {
 	return false
 }
 
-// part is a part of a sealed stage, with what its pieces are.
+// part is a part of a sealed stage, with what its pieces are. A map that seems to be lost may have
+// been committed again on another node a moment ago.
 func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
+	p, err := g.known(ctx, is, name)
+	if errors.Is(err, meta.ErrLost) && g.job.pool.Know(ctx) == nil {
+		p, err = g.known(ctx, is, name)
+	}
+	return p, err
+}
+
+// known is that part of what this node knows.
+func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
 	if name.Number >= is.Spec.Parts {
 		return nil, g.noPart(is, name)
 	}

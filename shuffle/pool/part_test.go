@@ -257,3 +257,37 @@ func TestReadersWaitForTheDisk(t *testing.T) {
 		t.Errorf("a map that lasts: %q, %v", got, err)
 	}
 }
+
+// A map that was lost, and committed again on another node, is in the parts of a node that has
+// heard of the loss alone.
+func TestHealedElsewhere(t *testing.T) {
+	for _, spec := range []string{"maps=2", "maps=2 record=line", "maps=2 record=line by=range"} {
+		t.Run(spec, func(t *testing.T) {
+			s := newSite(t, 2)
+			here, there := s.members[0], s.members[1]
+			here.stage("s", spec)
+			commit := func(a meta.Attempt, text string) {
+				here.lay("s", a.String(), []byte(text))
+				if err := here.of("s").Attempts().Commit(t.Context(), a, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			commit(meta.Attempt{Map: 0}, "a\n")
+			commit(meta.Attempt{Map: 1}, "b\n")
+			s.loseCopies("s", 1, here.id, there.id)
+			lost := s.machine.Commits(there.of("s").Number())
+			if got, err := there.part("s", meta.Part{}); !errors.Is(err, meta.ErrLost) {
+				t.Errorf("the part is %q, %v", got, err)
+			}
+			commit(meta.Attempt{Map: 1, Number: 1}, "b\n")
+			there.knows.Store(&lost)
+			if got, err := there.part("s", meta.Part{}); got != "a\nb\n" || err != nil {
+				t.Errorf("healed, the part is %q, %v", got, err)
+			}
+			there.knows.Store(&lost)
+			if n, err := there.of("s").Parts().Size(t.Context(), meta.Part{Number: 0, Offsets: true}); n != 24 || err != nil {
+				t.Errorf("healed, its offsets have %d bytes, %v", n, err)
+			}
+		})
+	}
+}

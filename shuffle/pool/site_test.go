@@ -71,7 +71,8 @@ type member struct {
 
 	guest bool // it keeps no map
 
-	behind atomic.Bool // it has applied no commit yet, until it asks what there is
+	behind atomic.Bool                // it has applied no commit yet, until it asks what there is
+	knows  atomic.Pointer[state.Maps] // these are the maps for it, until then
 }
 
 const ram = 16 << 20
@@ -162,6 +163,13 @@ func (w watched) Commit(stage, number uint64) (state.Commit, bool) {
 		return state.Commit{}, false
 	}
 	return w.Machine.Commit(stage, number)
+}
+
+func (w watched) Commits(stage uint64) state.Maps {
+	if maps := w.knows.Load(); maps != nil {
+		return *maps
+	}
+	return w.Machine.Commits(stage)
 }
 
 func (w watched) PoolJobs() []state.PoolJob {
@@ -301,6 +309,7 @@ func (m *member) Self() string { return m.id }
 
 func (m *member) Ready(ctx context.Context) error {
 	m.behind.Store(false)
+	m.knows.Store(nil)
 	return ctx.Err()
 }
 
