@@ -29,6 +29,11 @@ func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.Att
 	return 0
 }
 
+// Statfs implements fusefs.NodeStatfser. How much room there is a job says.
+func (n *poolRoot) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	return syscall.Errno(n.tree.tree.StatFs(nil, nil, out))
+}
+
 // Setattr implements fusefs.NodeSetattrer.
 func (n *poolRoot) Setattr(context.Context, fusefs.FileHandle, *fuse.SetAttrIn, *fuse.AttrOut) syscall.Errno {
 	return syscall.EPERM

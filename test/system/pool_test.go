@@ -21,6 +21,18 @@ func pool(t *testing.T, spec string, options ...string) (n *node, stage string) 
 	return n, stage
 }
 
+// Who asks how long a name may be, and how large a block is, is told the same in the directory
+// of all jobs as above it and in a job.
+func TestLengthsOfNames(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=1")
+	for _, dir := range []string{n.mount, n.mount + "/shuffle", stage + "/..", stage, stage + "/../scratch", stage + "/../blob"} {
+		if got := sh(t, `stat -f -c '%l %s' "$1"`, dir); got != "255 4096\n" {
+			t.Errorf("in %s: %s", dir, got)
+		}
+	}
+}
+
 // startPool starts a daemon with a shuffle pool, of 64 MiB unless told otherwise. All jobs
 // are removed before it ends: their files outlive it.
 func (p *node) startPool(options ...string) *node {
