@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
@@ -86,6 +87,9 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 	}
 	if err == nil {
 		s.table, err = sum.end()
+	}
+	if errors.Is(err, unix.EFAULT) {
+		return meta.Worded(meta.ErrNoSpace, "holes in it take as much memory of the pool as other bytes, and there is no room: mount with a larger --pool-ram, or write smaller maps: %w", err)
 	}
 	return err
 }

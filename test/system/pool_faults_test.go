@@ -229,6 +229,21 @@ rm *; mv -T "$1/.map-000000.0" "$1/map-000000"; cat "$1/part-000001"`, stage)
 	}
 }
 
+// A hole takes memory when its bytes are summed: an attempt with more of them than there is
+// room for is too large, as one would be that was written whole.
+func TestHolesAreTooLarge(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=1 copies=1")
+	r := command(t, "sh", "-c", `truncate -s 1T "$1/.map-000000.0"; mv "$1/.map-000000.0" "$1/map-000000"`, "sh", stage)
+	if state := sh(t, `cat "$1/state"`, stage); !strings.Contains(r.err, "No space left on device") || !strings.Contains(state, "holes in it take as much memory of the pool as other bytes") {
+		t.Errorf("a commit of holes: %v, and state: %s", r, state)
+	}
+	got := sh(t, `rm "$1/.map-000000.0"; truncate -s 1M "$1/.map-000000.1"; mv "$1/.map-000000.1" "$1/map-000000"; tr -d '\0' < "$1/part-000000" | wc -c; stat -c %s "$1/part-000000"`, stage)
+	if got != "0\n1048576\n" {
+		t.Errorf("of 1 MiB of holes: %q", got)
+	}
+}
+
 // A daemon that has no descriptor left says so, to whom it cannot serve, and serves again
 // when some are back.
 func TestPoolWithoutDescriptors(t *testing.T) {
