@@ -101,8 +101,11 @@ type refusals struct {
 // maxReason bounds what is kept of a reason.
 const maxReason = 512
 
+// inALine has each of several errors that are one by errors.Join end at a semicolon.
+func inALine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
 func (r *refusals) note(stage uint64, what string, err error) {
-	why := strings.Join(strings.Fields(err.Error()), " ")
+	why := inALine(err)
 	if len(why) > maxReason {
 		why = why[:maxReason] + "..."
 	}

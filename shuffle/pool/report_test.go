@@ -107,7 +107,10 @@ func TestRefusals(t *testing.T) {
 	var r refusals
 	r.note(7, "write spec", errors.New("first"))
 	r.note(7, "commit .map-000000.0", errors.New(strings.Repeat("x\n", 1000)))
-	r.note(8, "write spec", errors.New("other"))
+	r.note(8, "write spec", errors.Join(errors.New("one"), errors.New("and  other")))
+	if text := r.of(8).String(); !strings.HasSuffix(text, ": one; and  other") {
+		t.Errorf("%q", text)
+	}
 	if text := r.of(7).String(); !strings.HasPrefix(text, "commit .map-000000.0 at ") || strings.Contains(text, "\n") || len(text) > maxReason+100 {
 		t.Errorf("%q", text)
 	}

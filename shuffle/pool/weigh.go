@@ -3,7 +3,6 @@ package pool
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ func (g *Stage) Weigh(ctx context.Context, r *Report) {
 	}
 	parts, err := weigh(ctx, r.Stage, commits)
 	if err != nil {
-		r.unweighed = strings.Join(strings.Fields(err.Error()), " ")
+		r.unweighed = inALine(err)
 		return
 	}
 	r.Parts = parts
