@@ -1,10 +1,13 @@
 package pool_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankfs/meta"
@@ -55,4 +58,36 @@ func (m *member) commitAhead(a meta.Attempt) {
 	m.site.check(file.Close())
 	done()
 	m.site.check(m.of("s").Attempts().Commit(m.site.ctx, a, false))
+}
+
+// A map that is too large for the room of a node keeps smaller ones from no copy there, and
+// the log says that once.
+func TestSmallerCopiesWhereOneHasNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 2 << 20
+		s := newSiteOf(t, 2, 4*size)
+		m, full := s.members[0], s.members[1]
+		m.stage("s", "maps=3 parts=1 copies=2")
+		full.offer(0, false)
+		full.lay("s", meta.Attempt{Map: 2, Number: 8}.String(), make([]byte, 3*size+size/2))
+		for i, n := range []int{size, size, 1000} {
+			m.commit("s", uint64(i), 0, strings.Repeat("x", n))
+		}
+		h := &heard{Handler: slog.DiscardHandler}
+		m.stop()
+		s.log = h
+		m.start()
+		full.offer(4*size, false)
+		stop := m.follow()
+		time.Sleep(time.Minute)
+		stop()
+		for i, want := range []int{1, 1, 2} {
+			if got := len(s.copies("s", uint64(i))); got != want {
+				t.Errorf("map %d has %d copies, want %d", i, got, want)
+			}
+		}
+		if len(h.said) != 1 {
+			t.Errorf("the log says %q", h.said)
+		}
+	})
 }

@@ -16,14 +16,18 @@ import (
 type repairer struct {
 	*copies
 	peers peers
+	told  map[string]refused // by node: what the log has said last
 }
+
+// A refused map is one of which a node did not take a copy.
+type refused struct{ stage, number uint64 }
 
 // repair gives maps of which too few nodes that are up and stay have a copy another one: each
 // node those of which it has the first such copy, or if there is none the first that is up;
 // the most endangered first. Of which more have one than should, the last gives up its own.
 //
 // A node that did not take a copy is not asked again in this round, as it may take long to
-// say so. When other nodes are up, other maps may be the most endangered: a round ends.
+// say so; one that has no room for it is asked for smaller ones. When other nodes are up, other maps may be the most endangered: a round ends.
 func (r repairer) repair(ctx context.Context) (again bool) {
 	nodes := r.config.Nodes()
 	up, active := up(nodes), activeNodes(nodes)
@@ -50,7 +54,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b endangered) int { return len(a.live) - len(b.live) })
-	failed := make(map[string]bool)
+	failed := make(map[string]int64) // nodes, and the size from which on they took no map
 	for _, e := range all {
 		if !maps.Equal(active, activeNodes(r.config.Nodes())) {
 			return true
@@ -90,7 +94,7 @@ type endangered struct {
 	live  []string
 }
 
-func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement.Node, failed map[string]bool) {
+func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement.Node, failed map[string]int64) {
 	f, err := r.files(e.job)
 	if err != nil {
 		return
@@ -101,7 +105,7 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 		if missing == 0 || ctx.Err() != nil {
 			return
 		}
-		if failed[id] || slices.Contains(e.is.Nodes, id) {
+		if least, ok := failed[id]; ok && e.is.Size >= least || slices.Contains(e.is.Nodes, id) {
 			continue
 		}
 		took, err := r.copyAgain(ctx, f, id, e)
@@ -113,11 +117,26 @@ func (r repairer) repairOne(ctx context.Context, e endangered, nodes []placement
 			return // it is another map, or none, by now
 		default:
 			err = r.suspect(ctx, f, e.stage.Number, e.is, err)
-			failed[id] = true
-			r.config.Log.Warn("a map of the shuffle pool has too few copies still", "job", e.job.Name, "stage", e.stage.Name,
-				"map", e.is.Map, "node", id, "cause", err)
+			if _, again := failed[id]; !again {
+				r.tell(id, e, err)
+			}
+			failed[id] = 0
+			if errors.Is(err, meta.ErrNoSpace) {
+				failed[id] = e.is.Size
+			}
 		}
 	}
+}
+
+// tell logs that a node did not take a copy, and not once more in each round.
+func (r repairer) tell(node string, e endangered, cause error) {
+	is := refused{e.stage.Number, e.is.Map}
+	if r.told[node] == is {
+		return
+	}
+	r.told[node] = is
+	r.config.Log.Warn("a map of the shuffle pool has too few copies still", "job", e.job.Name, "stage", e.stage.Name,
+		"map", e.is.Map, "node", node, "cause", cause)
 }
 
 // copyAgain sends a copy of a map that is committed, and says how long that took once the node
