@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"iter"
 	"slices"
 
 	"rankfs/meta/state"
@@ -50,21 +51,56 @@ func Keepers(nodes []state.Node, self string) (all []placement.Node) {
 	return all
 }
 
-// Leaving is what a node has of the pool of which other nodes have too few copies as yet.
-func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64) {
+// Leaving is what a node has of the pool of which other nodes have too few copies as yet, and
+// whether one of those has room for any of it, as far as the cluster knows.
+func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64, fits bool) {
 	active, hosts := activeNodes(Keepers(nodes, "")), max(1, Hosts(nodes))
 	delete(active, node)
-	for _, j := range s.PoolJobs() {
-		for _, g := range s.Stages(j.Number) {
-			for _, c := range s.Commits(g.Number).All() {
-				if slices.Contains(c.Nodes, node) && len(those(c.Nodes, active)) < min(g.Spec.Copies, hosts) {
-					maps++
-					bytes += c.Size
+	free := freeOf(s, nodes)
+	for g, c := range commitsOf(s) {
+		if !slices.Contains(c.Nodes, node) || len(those(c.Nodes, active)) >= min(g.Spec.Copies, hosts) {
+			continue
+		}
+		maps++
+		bytes += c.Size
+		for id, has := range free {
+			fits = fits || has >= c.Size && !slices.Contains(c.Nodes, id)
+		}
+	}
+	return maps, bytes, fits
+}
+
+// freeOf is what nodes that take copies, or will when they are up, have left for them at most.
+func freeOf(s State, nodes []state.Node) map[string]int64 {
+	free := make(map[string]int64)
+	for _, n := range nodes {
+		if n.Pool > 0 && !n.Drained && !(n.Up && n.PoolFull) {
+			free[n.ID] = n.Pool
+		}
+	}
+	for _, c := range commitsOf(s) {
+		for _, id := range c.Nodes {
+			if _, ok := free[id]; ok {
+				free[id] -= c.Size
+			}
+		}
+	}
+	return free
+}
+
+// commitsOf are all maps of all stages.
+func commitsOf(s State) iter.Seq2[state.PoolStage, state.Commit] {
+	return func(yield func(state.PoolStage, state.Commit) bool) {
+		for _, j := range s.PoolJobs() {
+			for _, g := range s.Stages(j.Number) {
+				for _, c := range s.Commits(g.Number).All() {
+					if !yield(g, c) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return maps, bytes
 }
 
 // Hosts is how many hosts may ever have a copy: those that have something for the pool, also

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,5 +141,33 @@ func TestDrainedNode(t *testing.T) {
 		if got, err := m.part("alone", meta.Part{}); err != nil || got != "a map of one copy" {
 			t.Errorf("without it what it alone had is %q, %v", got, err)
 		}
+	})
+}
+
+// Of a node that is drained what other nodes have no room for stays there, and that is known.
+func TestDrainedWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		s := newSite(t, 3)
+		leaves, other, next := s.members[2], s.members[0], s.members[1]
+		leaves.stage("s", "maps=2 parts=1 copies=1")
+		leaves.commit("s", 0, 0, strings.Repeat("x", size))
+		other.commit("s", 1, 0, strings.Repeat("x", size))
+		s.must(state.Sender{Node: other.id}, &state.Drain{ID: leaves.id, Drained: true, Voters: state.Voters{Voters: []string{other.id}}})
+		fit := func(when string, want bool) {
+			t.Helper()
+			maps, bytes, fits := pool.Leaving(s.machine, s.machine.Nodes(), leaves.id)
+			if maps != 1 || bytes != size || fits != want {
+				t.Errorf("%s: %d maps, %d bytes, and they fit: %v, want %v", when, maps, bytes, fits, want)
+			}
+		}
+		fit("there is room", true)
+		next.offer(size/2, false)
+		other.offer(size+size/2, false)
+		fit("one is too small, and one has another map", false)
+		other.offer(2*size, false)
+		fit("one is large enough for both", true)
+		other.offer(2*size, true)
+		fit("that takes nothing for now", false)
 	})
 }

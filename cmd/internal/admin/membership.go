@@ -51,12 +51,14 @@ func (n *membership) leaving(of state.Node) *control.Leaving {
 		return nil
 	}
 	nodes := n.State.Nodes()
-	maps, bytes := pool.Leaving(n.State, nodes, of.ID)
+	maps, bytes, fits := pool.Leaving(n.State, nodes, of.ID)
 	switch {
 	case maps == 0:
 		return nil
 	case pool.Hosts(nodes) == 0:
 		return &control.Leaving{Maps: maps, Bytes: bytes, Stuck: "no other node has a pool: mount one with --pool-ram"}
+	case !fits:
+		return &control.Leaving{Maps: maps, Bytes: bytes, Stuck: "no other node has room for any of it: give one a larger --pool-ram or --pool-nvme, or remove jobs"}
 	}
 	return &control.Leaving{Maps: maps, Bytes: bytes}
 }
