@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -139,7 +140,9 @@ func (s *sealing) name(c state.Commit, lasting bool) error {
 	}
 	memory := s.files.store()
 	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
-	if err := memory.placeTable(to+idx, int64(len(s.table))+s.after, table); err != nil {
+	if err := memory.placeTable(to+idx, int64(len(s.table))+s.after, table); errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("table of its map: %w", errNoMemory)
+	} else if err != nil {
 		return err
 	}
 	if err := memory.link(s.file, to); err != nil {

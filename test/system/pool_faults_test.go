@@ -222,9 +222,10 @@ lay "$1" .map-000000.0 aa bbb
 dd if=/dev/zero of=big bs=1M 2>&1 | grep -o 'No space left on device'
 while head -c 4096 /dev/zero > fill-$(ls | wc -l) 2>/dev/null; do :; done
 mv -T "$1/.map-000000.0" "$1/map-000000" 2>&1 | grep -o 'No space left on device'
+grep -o 'give --pool-ram a larger SIZE' "$1/state"
 cat "$1/.map-000000.0"; echo
 rm *; mv -T "$1/.map-000000.0" "$1/map-000000"; cat "$1/part-000001"`, stage)
-	if want := "No space left on device\nNo space left on device\naabbb\nbbb"; got != want {
+	if want := "No space left on device\nNo space left on device\ngive --pool-ram a larger SIZE\naabbb\nbbb"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
