@@ -21,9 +21,9 @@ const (
 	MaxRegistrations = 64 << 20 // bytes of all
 	MaxBases         = 16       // that a dataset is made of
 
-	MaxJobs    = 256     // numbers of ranks with claims, of one dataset
-	MaxAllJobs = 1 << 16 // of all
-	MaxClaimed = 1 << 22 // ranks of all jobs: 64 MiB
+	MaxRankCounts    = 256     // numbers of ranks with claims, of one dataset
+	MaxAllRankCounts = 1 << 16 // of all
+	MaxClaimed       = 1 << 22 // ranks of all these: 64 MiB
 
 	MaxPlans = 1 << 16
 	MaxRuns  = 1 << 21 // runs of all rank maps that differ: 48 MiB

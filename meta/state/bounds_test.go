@@ -76,28 +76,28 @@ func TestRecordBounds(t *testing.T) {
 	c.do(put(1 << 20))
 }
 
-// Of jobs, the oldest go: of a dataset, and of all when their ranks are many.
-func TestJobBounds(t *testing.T) {
+// Of claims, the oldest go: of a dataset, and of all when their ranks are many.
+func TestClaimBounds(t *testing.T) {
 	c := founded(t, 1)
 	c.do(&state.PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: index(1)})
 	claim := func(dataset string, generation, ranks uint64) {
 		c.do(&state.Claim{Dataset: dataset, Generation: generation, Ranks: ranks, Node: id(1)})
 	}
 	claim("e", 2, 1)
-	for n := range uint64(state.MaxJobs + 1) {
+	for n := range uint64(state.MaxRankCounts + 1) {
 		claim("d", 1, n+1)
 	}
 	if c.m.Claims("d", 1) != nil || c.m.Claims("d", 2) == nil || c.m.Claims("e", 1) == nil {
-		t.Fatal("another job was dropped than the oldest of the dataset")
+		t.Fatal("others were dropped than the oldest of the dataset")
 	}
 	for n := range uint64(4) {
 		claim("e", 2, meta.MaxRanks-n)
 	}
 	if c.m.Claims("e", 1) != nil || c.m.Claims("d", 2) != nil || c.m.Claims("e", meta.MaxRanks) == nil {
-		t.Fatal("other jobs were dropped than the oldest")
+		t.Fatal("other claims were dropped than the oldest")
 	}
-	if got := c.m.Summary().Jobs; got >= state.MaxJobs {
-		t.Fatalf("%d jobs", got)
+	if got := c.m.Summary().RankCounts; got >= state.MaxRankCounts {
+		t.Fatalf("claims of %d numbers of ranks", got)
 	}
 }
 

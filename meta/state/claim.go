@@ -10,86 +10,88 @@ import (
 	"rankfs/meta"
 )
 
-// jobs is the table of jobs: for each, which node every rank runs on.
-type jobs struct {
-	table[jobKey, *job]
+// claims is the table of claims: for a dataset and a number of ranks, which node each rank
+// was opened on.
+type claims struct {
+	table[claimsKey, *rankClaims]
 	claimed uint64 // ranks of all
 }
 
-func (s *state) jobs() *jobs { return sectionOf[*jobs](s) }
+func (s *state) claims() *claims { return sectionOf[*claims](s) }
 
-func (*jobs) commands() []command {
+func (*claims) commands() []command {
 	return []command{{kind: 12, blank: blank[Claim], by: owns}}
 }
 
-func (t *jobs) share() section { return &jobs{table: t.table.share()} }
+func (t *claims) share() section { return &claims{table: t.table.share()} }
 
-func (t *jobs) over() bool { return t.len() > MaxAllJobs || t.claimed > MaxClaimed }
+func (t *claims) over() bool { return t.len() > MaxAllRankCounts || t.claimed > MaxClaimed }
 
-type jobFrame struct {
+type claimsFrame struct {
 	Dataset  string
 	Ranks    uint64
 	Sequence uint64
 }
 
-func (t *jobs) write(f *frameWriter) {
-	keys := slices.SortedFunc(maps.Keys(t.m), func(a, b jobKey) int {
+func (t *claims) write(f *frameWriter) {
+	keys := slices.SortedFunc(maps.Keys(t.m), func(a, b claimsKey) int {
 		return cmp.Or(cmp.Compare(a.dataset, b.dataset), cmp.Compare(a.ranks, b.ranks))
 	})
 	for _, k := range keys {
-		j := t.m[k]
-		f.json('j', jobFrame{k.dataset, k.ranks, j.sequence})
-		claims := make([]byte, 0, 16*k.ranks)
-		for i := range j.node {
-			claims = binary.LittleEndian.AppendUint64(claims, j.node[i])
-			claims = binary.LittleEndian.AppendUint64(claims, j.last[i])
+		rc := t.m[k]
+		f.json('j', claimsFrame{k.dataset, k.ranks, rc.sequence})
+		packed := make([]byte, 0, 16*k.ranks)
+		for i := range rc.node {
+			packed = binary.LittleEndian.AppendUint64(packed, rc.node[i])
+			packed = binary.LittleEndian.AppendUint64(packed, rc.last[i])
 		}
-		f.frame('c', claims)
+		f.frame('c', packed)
 	}
 }
 
-// A jobReader restores jobs: the frame of each, and that of its claims.
-type jobReader struct {
+// A claimsReader restores claims: for each number of ranks of a dataset a frame, and one of
+// the nodes.
+type claimsReader struct {
 	*restorer
-	job *jobFrame // its claims come next
+	head *claimsFrame // its nodes come next
 }
 
-func (*jobs) restore(in *restorer) frames {
-	r := &jobReader{restorer: in}
-	return frames{'j': each(r.readJob), 'c': r.claims}
+func (*claims) restore(in *restorer) frames {
+	r := &claimsReader{restorer: in}
+	return frames{'j': each(r.readHead), 'c': r.readNodes}
 }
 
-func (in *jobReader) readJob(j jobFrame) error {
-	in.job, in.due = &j, 'c'
-	_, twice := in.s.jobs().get(jobKey{j.Dataset, j.Ranks})
-	_, known := in.s.datasets().get(j.Dataset)
-	return first(in.sequence(j.Sequence), must(!twice, errTwice), must(known && j.Ranks > 0 && j.Ranks <= meta.MaxRanks, errWrong))
+func (in *claimsReader) readHead(rc claimsFrame) error {
+	in.head, in.due = &rc, 'c'
+	_, twice := in.s.claims().get(claimsKey{rc.Dataset, rc.Ranks})
+	_, known := in.s.datasets().get(rc.Dataset)
+	return first(in.sequence(rc.Sequence), must(!twice, errTwice), must(known && rc.Ranks > 0 && rc.Ranks <= meta.MaxRanks, errWrong))
 }
 
-func (in *jobReader) claims(payload []byte) error {
-	frame := in.job
-	in.job = nil
+func (in *claimsReader) readNodes(payload []byte) error {
+	frame := in.head
+	in.head = nil
 	if frame == nil || uint64(len(payload)) != 16*frame.Ranks {
 		return errWrong
 	}
-	j := &job{sequence: frame.Sequence, node: make([]uint64, frame.Ranks), last: make([]uint64, frame.Ranks)}
-	for i := range j.node {
-		j.node[i] = binary.LittleEndian.Uint64(payload[16*i:])
-		j.last[i] = binary.LittleEndian.Uint64(payload[16*i+8:])
+	rc := &rankClaims{sequence: frame.Sequence, node: make([]uint64, frame.Ranks), last: make([]uint64, frame.Ranks)}
+	for i := range rc.node {
+		rc.node[i] = binary.LittleEndian.Uint64(payload[16*i:])
+		rc.last[i] = binary.LittleEndian.Uint64(payload[16*i+8:])
 	}
-	in.s.jobs().add(jobKey{frame.Dataset, frame.Ranks}, j)
+	in.s.claims().add(claimsKey{frame.Dataset, frame.Ranks}, rc)
 	return nil
 }
 
-// A jobKey names the job that reads a dataset with so many ranks.
-type jobKey struct {
+// A claimsKey names the claims of the ranks that read a dataset when they are so many.
+type claimsKey struct {
 	dataset string
 	ranks   uint64
 }
 
-// A job has the node that claims each rank, and the node that did before. Zero is no
+// RankClaims have the node that claims each rank, and the node that did before. Zero is no
 // node.
-type job struct {
+type rankClaims struct {
 	era        uint64
 	sequence   uint64
 	node, last []uint64
@@ -123,55 +125,55 @@ func (c *Claim) apply(s *state) (Result, error) {
 	if _, err := s.nodes().member(c.Node); err != nil {
 		return Result{}, err
 	}
-	key, id := jobKey{c.Dataset, c.Ranks}, idNumber(c.Node)
-	j := s.jobs().toChange(s, key)
-	if j.node[c.Rank] != id {
-		j.node[c.Rank], j.last[c.Rank] = id, j.node[c.Rank]
+	key, id := claimsKey{c.Dataset, c.Ranks}, idNumber(c.Node)
+	rc := s.claims().toChange(s, key)
+	if rc.node[c.Rank] != id {
+		rc.node[c.Rank], rc.last[c.Rank] = id, rc.node[c.Rank]
 		s.changed.cluster = true
 	}
-	if last := j.last[c.Rank]; last != 0 {
+	if last := rc.last[c.Rank]; last != 0 {
 		return Result{Before: idString(last)}, nil
 	}
 	return Result{}, nil
 }
 
-// toChange is the job of that key, made if need be.
-func (t *jobs) toChange(s *state, key jobKey) *job {
-	j, ok := t.get(key)
+// toChange is the claims of a key, made if need be.
+func (t *claims) toChange(s *state, key claimsKey) *rankClaims {
+	rc, ok := t.get(key)
 	if !ok {
 		t.makeRoom(key)
-		j = &job{era: s.era, sequence: s.next(), node: make([]uint64, key.ranks), last: make([]uint64, key.ranks)}
-		t.add(key, j)
+		rc = &rankClaims{era: s.era, sequence: s.next(), node: make([]uint64, key.ranks), last: make([]uint64, key.ranks)}
+		t.add(key, rc)
 	}
-	if j.era != s.era {
-		j = &job{era: s.era, sequence: j.sequence, node: slices.Clone(j.node), last: slices.Clone(j.last)}
-		t.set(key, j)
+	if rc.era != s.era {
+		rc = &rankClaims{era: s.era, sequence: rc.sequence, node: slices.Clone(rc.node), last: slices.Clone(rc.last)}
+		t.set(key, rc)
 	}
-	return j
+	return rc
 }
 
-func (t *jobs) add(key jobKey, j *job) {
-	t.set(key, j)
+func (t *claims) add(key claimsKey, rc *rankClaims) {
+	t.set(key, rc)
 	t.claimed += key.ranks
 }
 
-func (t *jobs) remove(key jobKey) {
+func (t *claims) remove(key claimsKey) {
 	t.drop(key)
 	t.claimed -= key.ranks
 }
 
-// makeRoom drops the oldest jobs, of the dataset if it has too many, and of
-// all while they or their ranks are too many.
-func (t *jobs) makeRoom(key jobKey) {
-	for t.count(key.dataset) >= MaxJobs {
-		t.remove(t.oldest(func(k jobKey) bool { return k.dataset == key.dataset }))
+// makeRoom drops the oldest claims, those of the dataset if it has too many numbers of ranks,
+// and of all while these or their ranks are too many.
+func (t *claims) makeRoom(key claimsKey) {
+	for t.count(key.dataset) >= MaxRankCounts {
+		t.remove(t.oldest(func(k claimsKey) bool { return k.dataset == key.dataset }))
 	}
-	for t.len() >= MaxAllJobs || t.claimed+key.ranks > MaxClaimed {
-		t.remove(t.oldest(func(jobKey) bool { return true }))
+	for t.len() >= MaxAllRankCounts || t.claimed+key.ranks > MaxClaimed {
+		t.remove(t.oldest(func(claimsKey) bool { return true }))
 	}
 }
 
-func (t *jobs) count(dataset string) (n int) {
+func (t *claims) count(dataset string) (n int) {
 	for k := range t.m {
 		if k.dataset == dataset {
 			n++
@@ -180,17 +182,17 @@ func (t *jobs) count(dataset string) (n int) {
 	return n
 }
 
-func (t *jobs) oldest(among func(jobKey) bool) (oldest jobKey) {
+func (t *claims) oldest(among func(claimsKey) bool) (oldest claimsKey) {
 	var sequence uint64
-	for k, j := range t.m {
-		if among(k) && (sequence == 0 || j.sequence < sequence) {
-			oldest, sequence = k, j.sequence
+	for k, rc := range t.m {
+		if among(k) && (sequence == 0 || rc.sequence < sequence) {
+			oldest, sequence = k, rc.sequence
 		}
 	}
 	return oldest
 }
 
-func (t *jobs) forget(dataset string) {
+func (t *claims) forget(dataset string) {
 	for k := range t.m {
 		if k.dataset == dataset {
 			t.remove(k)
@@ -198,17 +200,17 @@ func (t *jobs) forget(dataset string) {
 	}
 }
 
-// runs is the job as nodes of ranks.
-func (j *job) runs() Runs {
+// runs are the claims as nodes of ranks.
+func (rc *rankClaims) runs() Runs {
 	var r Runs
-	for i := 0; i < len(j.node); {
+	for i := 0; i < len(rc.node); {
 		n := 1
-		for i+n < len(j.node) && j.node[i+n] == j.node[i] {
+		for i+n < len(rc.node) && rc.node[i+n] == rc.node[i] {
 			n++
 		}
 		run := Run{Count: uint64(n)}
-		if j.node[i] != 0 {
-			run.Node = idString(j.node[i])
+		if rc.node[i] != 0 {
+			run.Node = idString(rc.node[i])
 		}
 		r = append(r, run)
 		i += n
@@ -216,16 +218,16 @@ func (j *job) runs() Runs {
 	return r
 }
 
-// jobReads are what a machine says of jobs.
-type jobReads struct{ *locked }
+// claimReads are what a machine says of claims.
+type claimReads struct{ *locked }
 
 // Claims says which node claims each of so many ranks of a dataset: nil if no
 // rank was ever claimed.
-func (r jobReads) Claims(dataset string, ranks uint64) Runs {
+func (r claimReads) Claims(dataset string, ranks uint64) Runs {
 	s, done := r.read()
 	defer done()
-	if j, ok := s.jobs().get(jobKey{dataset, ranks}); ok {
-		return j.runs()
+	if rc, ok := s.claims().get(claimsKey{dataset, ranks}); ok {
+		return rc.runs()
 	}
 	return nil
 }

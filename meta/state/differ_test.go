@@ -47,7 +47,7 @@ func (m *model) differ(real *state.Machine) error {
 	if sum.Units != units || sum.Workers != workers {
 		return fmt.Errorf("%+v, but %d units, %d workers", sum, units, workers)
 	}
-	if sum.Now != m.now || sum.Removed != len(m.removed) || sum.Cluster != m.cluster || sum.Jobs != len(m.jobs) {
+	if sum.Now != m.now || sum.Removed != len(m.removed) || sum.Cluster != m.cluster || sum.RankCounts != len(m.jobs) {
 		return fmt.Errorf("%+v, but %d, %d removed, %d jobs", sum, m.now, len(m.removed), len(m.jobs))
 	}
 	return errors.Join(m.differDatasets(real), m.differQueues(real))

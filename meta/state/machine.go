@@ -13,7 +13,7 @@ type Machine struct {
 	tokenReads
 	nodeReads
 	datasetReads
-	jobReads
+	claimReads
 	planReads
 	queueReads
 	settingReads
@@ -27,7 +27,7 @@ func Speaking(version int) *Machine {
 	l.mu.state = newState()
 	return &Machine{
 		speaks: version, locked: l,
-		tokenReads: tokenReads{l}, nodeReads: nodeReads{l}, datasetReads: datasetReads{l}, jobReads: jobReads{l},
+		tokenReads: tokenReads{l}, nodeReads: nodeReads{l}, datasetReads: datasetReads{l}, claimReads: claimReads{l},
 		planReads: planReads{l}, queueReads: queueReads{l}, settingReads: settingReads{l}, poolReads: poolReads{l},
 	}
 }

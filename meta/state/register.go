@@ -177,7 +177,7 @@ func (s *state) forget(d *Dataset) {
 	s.releaseStage(d)
 	s.datasets().registrations -= int64(len(d.Registration))
 	s.plans().forget(d.Name)
-	s.jobs().forget(d.Name)
+	s.claims().forget(d.Name)
 	s.queues().forget(s, d.Name)
 }
 

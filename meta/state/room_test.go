@@ -149,8 +149,8 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	maps, q := s.plans().maps, s.queues()
-	if s.datasets().registrations != 0 || s.jobs().claimed != 0 || maps.runs != 0 ||
+	if s.datasets().registrations != 0 || s.claims().claimed != 0 || maps.runs != 0 ||
 		len(maps.all) != 0 || q.units != 0 || q.workers != 0 || q.suspects != 0 {
-		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().registrations, s.jobs().claimed, maps, q)
+		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().registrations, s.claims().claimed, maps, q)
 	}
 }

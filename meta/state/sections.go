@@ -11,7 +11,7 @@ var sections = agreed{
 	fresh[tokens],
 	fresh[nodes],
 	fresh[datasets],
-	fresh[jobs],
+	fresh[claims],
 	fresh[plans],
 	fresh[queues],
 	fresh[settings],

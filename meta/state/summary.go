@@ -2,20 +2,20 @@ package state
 
 // A Summary has the sizes of the state's tables.
 type Summary struct {
-	Cluster  Cluster
-	Now      int64  // time of the cluster, nanoseconds since 1970
-	Applied  uint64 // index of the last command
-	Tokens   int    // with uses left
-	Nodes    int
-	Up       int // of the nodes
-	Removed  int
-	Datasets int
-	Jobs     int // numbers of ranks, of all datasets, with claims
-	Plans    int
-	Queues   int
-	Units    uint64 // of all queues
-	Workers  int    // of all queues, those that have left included
-	Settings int
+	Cluster    Cluster
+	Now        int64  // time of the cluster, nanoseconds since 1970
+	Applied    uint64 // index of the last command
+	Tokens     int    // with uses left
+	Nodes      int
+	Up         int // of the nodes
+	Removed    int
+	Datasets   int
+	RankCounts int // numbers of ranks, of all datasets, with claims
+	Plans      int
+	Queues     int
+	Units      uint64 // of all queues
+	Workers    int    // of all queues, those that have left included
+	Settings   int
 }
 
 // Summary counts the entries of the state's tables.
@@ -25,7 +25,7 @@ func (m *Machine) Summary() Summary {
 	sum := Summary{
 		Cluster: s.Cluster, Now: s.Now, Applied: s.Applied,
 		Tokens: s.tokens().len() - s.tokens().spent, Nodes: s.nodes().len(), Removed: s.nodes().removed.len(),
-		Datasets: s.datasets().len(), Jobs: s.jobs().len(), Plans: s.plans().len(),
+		Datasets: s.datasets().len(), RankCounts: s.claims().len(), Plans: s.plans().len(),
 		Queues: s.queues().len(), Units: s.queues().units, Workers: s.queues().workers, Settings: s.settings().len(),
 	}
 	for _, n := range s.nodes().m {
@@ -48,7 +48,7 @@ func (m *Machine) Holds() map[string]Hold {
 	s, done := m.read()
 	defer done()
 	claimed := make(map[uint64]uint64)
-	for _, j := range s.jobs().m {
+	for _, j := range s.claims().m {
 		for _, node := range j.node {
 			claimed[node]++
 		}
