@@ -22,7 +22,7 @@ func (n *fakeNode) Queues() []control.Queue {
 	defer n.mu.Unlock()
 	half := control.Queue{
 		ViewName: viewNamed("train"), Policy: "flow", Batches: 6256, Done: 3000, Leased: 10, Waiting: 3221,
-		SetAside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Run: n.mu.resets,
+		SetAside: 25, Readers: 10, Opened: epoch.Add(time.Hour), Resets: n.mu.resets,
 	}
 	if n.mu.resets > 0 {
 		half.Waiting, half.SetAside = 3246, 0

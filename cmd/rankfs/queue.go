@@ -192,8 +192,8 @@ const (
 
 func writeQueue(w io.Writer, q control.QueueDetail, now time.Time) {
 	again := ""
-	if q.Run > 0 {
-		again = "; begun again " + terminal.Plural(q.Run, "time")
+	if q.Resets > 0 {
+		again = "; begun again " + terminal.Plural(q.Resets, "time")
 	}
 	view := q.Full
 	if view == q.View {

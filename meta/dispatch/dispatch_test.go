@@ -283,7 +283,7 @@ func TestReadersAndTheLeader(t *testing.T) {
 				}
 			}
 			for j.fatal = none; q.Aside > 0; q, _ = c.machine.Queue(view) { // some may be set aside again
-				c.must(&state.ResetQueue{View: view, Run: q.Run, Aside: true})
+				c.must(&state.ResetQueue{View: view, Resets: q.Resets, Aside: true})
 				j.run(ctx)
 			}
 			for unit := range q.Units {

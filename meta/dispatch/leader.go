@@ -174,7 +174,7 @@ func (l *Leader) queue(ctx context.Context, r TakeRequest, term uint64) (*queueL
 func (l *Leader) keep(q *queueLeader) *queueLeader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.mu.queues[q.view]; now != nil && now.term == q.term && now.sequence == q.sequence && now.run == q.run {
+	if now := l.mu.queues[q.view]; now != nil && now.term == q.term && now.sequence == q.sequence && now.resets == q.resets {
 		return now
 	}
 	for view := range l.mu.queues {

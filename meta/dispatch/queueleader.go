@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A queueLeader hands out the units of one queue, for one run of it and one term of
+// A queueLeader hands out the units of one queue, between two resets of it, for one term of
 // this node as the leader. A queue that was dropped and is opened again is another one,
 // of perhaps more units, by the same name.
 //
@@ -32,7 +32,7 @@ type queueLeader struct {
 	term     uint64
 	view     string
 	sequence uint64 // of the queue: later queues have larger ones
-	run      uint64
+	resets   uint64
 	ranks    uint64
 
 	mu struct {
@@ -60,7 +60,7 @@ func (q *queueLeader) begin(past state.QueueState, u Units) error {
 	if err != nil {
 		return err
 	}
-	q.view, q.sequence, q.run, q.ranks = past.View, past.Sequence, past.Run, u.Ranks
+	q.view, q.sequence, q.resets, q.ranks = past.View, past.Sequence, past.Resets, u.Ranks
 	q.mu.workers, q.mu.nodes = make(map[string]int), make(map[string]int)
 	q.mu.held, q.mu.changed = make(map[int]lease), make(chan struct{})
 	q.mu.scheduler, err = queue.New(int(past.Units), q.holders(u), policy, past.Seed)
@@ -116,10 +116,10 @@ func (q *queueLeader) restore(past state.QueueState) error {
 	return nil
 }
 
-// isCurrent reports whether the queue is still the one that q leads, in that run.
+// isCurrent reports whether the queue is still the one that q leads, reset as often.
 func (q *queueLeader) isCurrent() bool {
 	now, ok := q.machine.Queue(q.view)
-	return ok && now.Sequence == q.sequence && now.Run == q.run
+	return ok && now.Sequence == q.sequence && now.Resets == q.resets
 }
 
 // join makes a worker known to the scheduler, if it is not. mu is held.

@@ -169,11 +169,11 @@ func (m *model) reset(c *state.ResetQueue) (state.Result, error) {
 	if q == nil {
 		return state.Result{}, meta.ErrNotExist
 	}
-	if c.Run > q.Run {
+	if c.Resets > q.Resets {
 		return state.Result{}, meta.ErrInvalid
 	}
-	if c.Run == q.Run {
-		q.Run++
+	if c.Resets == q.Resets {
+		q.Resets++
 		clear(q.returns)
 		for _, w := range q.workers {
 			if !c.Aside {

@@ -57,15 +57,15 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 	return Result{Queue: q.info()}, nil
 }
 
-// ResetQueue begins a queue again if it is in that run: a command that comes
-// late does not undo the next run. All units are undone; or, with Aside, those
+// ResetQueue begins a queue again if it was reset so often before: a command that comes
+// late does not reset it once more. All units are undone; or, with Aside, those
 // that were set aside, or might soon have been, are given to workers again, and
 // all else stays as it is.
 type ResetQueue struct {
 	Entry
-	View  string
-	Run   uint64
-	Aside bool `json:",omitempty"`
+	View   string
+	Resets uint64 `json:"Run"`
+	Aside  bool   `json:",omitempty"`
 }
 
 func (c *ResetQueue) check() error {
@@ -79,11 +79,11 @@ func (c *ResetQueue) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	switch {
-	case c.Run > q.Run:
-		return Result{}, fmt.Errorf("run %d of the queue of %s %w: it is in run %d", c.Run, c.View, meta.ErrInvalid, q.Run)
-	case c.Run == q.Run:
+	case c.Resets > q.Resets:
+		return Result{}, fmt.Errorf("reset %d of the queue of %s %w: it was reset %d times", c.Resets+1, c.View, meta.ErrInvalid, q.Resets)
+	case c.Resets == q.Resets:
 		q = s.queues().toChange(s, q)
-		q.Run++
+		q.Resets++
 		s.queues().forgiveAll(q)
 		if !c.Aside {
 			q.undo()

@@ -15,7 +15,7 @@ type Queue struct {
 	UID        uint32 `json:",omitempty"` // the user's who opened it first
 	Sequence   uint64 // later queues have larger numbers
 	Opened     int64  // time of the cluster
-	Run        uint64 // how often it was begun again, or what was set aside of it
+	Resets     uint64 `json:"Run"` // how often it was begun again, or what was set aside of it
 
 	// Counted by the machine.
 	Done    uint64

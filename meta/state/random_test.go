@@ -97,7 +97,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	case 24:
 		return &state.LeaveQueue{View: view(), Worker: worker()}
 	case 25:
-		return &state.ResetQueue{View: view(), Run: rapid.Uint64Range(0, 2).Draw(t, "run"), Aside: flag()}
+		return &state.ResetQueue{View: view(), Resets: rapid.Uint64Range(0, 2).Draw(t, "run"), Aside: flag()}
 	case 26:
 		if one("drop", 4) == 1 {
 			return &state.DropQueue{View: view()}

@@ -65,16 +65,16 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("%+v, opened at %d", w, open.Opened)
 	}
 
-	if r := c.do(&state.ResetQueue{View: v, Run: 0}).Queue; r.Run != 1 || r.Done != 0 || r.Held != 0 {
+	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Done != 0 || r.Held != 0 {
 		t.Fatalf("%+v", r)
 	}
 	expect(step(0, true, 5), state.Stepped{Unit: 5, Finish: state.Returned, Finished: -1})
-	if r := c.do(&state.ResetQueue{View: v, Run: 0}).Queue; r.Run != 1 || r.Held != 1 { // sent again
+	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Held != 1 { // sent again
 		t.Fatalf("%+v", r)
 	}
-	c.refuse(meta.ErrInvalid, &state.ResetQueue{View: v, Run: 2})
+	c.refuse(meta.ErrInvalid, &state.ResetQueue{View: v, Resets: 2})
 	c.do(&state.DropQueue{View: v})
 	c.refuse(meta.ErrNotExist, step(0, true, 5))
-	c.refuse(meta.ErrNotExist, &state.ResetQueue{View: v, Run: 1})
+	c.refuse(meta.ErrNotExist, &state.ResetQueue{View: v, Resets: 1})
 	c.do(&state.LeaveQueue{View: v, Worker: "0"})
 }

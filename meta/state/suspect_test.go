@@ -123,7 +123,7 @@ func TestResetAside(t *testing.T) {
 	c.take(v, "y", 0)
 	c.finish(v, "y")
 	c.take(v, "z", 1)
-	if q := c.do(&state.ResetQueue{View: v, Aside: true}).Queue; q.Run != 1 || q.Aside != 0 || q.Done != 1 || q.Held != 1 {
+	if q := c.do(&state.ResetQueue{View: v, Aside: true}).Queue; q.Resets != 1 || q.Aside != 0 || q.Done != 1 || q.Held != 1 {
 		t.Fatalf("%+v", q)
 	}
 	if got := c.finish(v, "z"); got != state.Finished || len(c.m.Suspects(v)) != 0 {
@@ -132,7 +132,7 @@ func TestResetAside(t *testing.T) {
 	for n := range state.MaxReturns {
 		c.giveBack(v, fmt.Sprint("again", n), 2)
 	}
-	if q := c.do(&state.ResetQueue{View: v, Run: 1}).Queue; q.Run != 2 || q.Aside != 0 || q.Done != 0 {
+	if q := c.do(&state.ResetQueue{View: v, Resets: 1}).Queue; q.Resets != 2 || q.Aside != 0 || q.Done != 0 {
 		t.Fatalf("%+v", q)
 	}
 	if w, _ := c.m.Worker(v, "z"); w.Units != 0 || w.Busy != 0 {

@@ -38,7 +38,7 @@ func (n *queues) describeQueue(q state.Queue) control.Queue {
 	return control.Queue{
 		ViewName: control.NameOf(n.Views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
-		Readers: q.Workers, Run: q.Run, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
+		Readers: q.Workers, Resets: q.Resets, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
 	}
 }
 
@@ -161,11 +161,11 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 	if r.SetAside && q.Aside == 0 {
 		return control.Queue{}, fmt.Errorf("reset queue of %s %w: no batch of it is set aside", r.Name, meta.ErrInvalid)
 	}
-	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Run: q.Run, Aside: r.SetAside})
+	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Resets: q.Resets, Aside: r.SetAside})
 	if err != nil {
 		return control.Queue{}, err
 	}
-	n.Log.Info("queue begun again", "queue", q.View, "run", result.Queue.Run, "set_aside", r.SetAside)
+	n.Log.Info("queue begun again", "queue", q.View, "resets", result.Queue.Resets, "set_aside", r.SetAside)
 	return n.describeQueue(*result.Queue), nil
 }
 

@@ -82,7 +82,7 @@ func queuesTable(m *state.Machine) []byte {
 	table := columns(func(line func(...any)) {
 		line("view", "batches", "done", "leased", "set_aside", "readers", "policy", "run", "opened")
 		for _, q := range queues {
-			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Run, stamp(q.Opened))
+			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Resets, stamp(q.Opened))
 		}
 	})
 	if slices.ContainsFunc(queues, func(q state.Queue) bool { return q.Aside > 0 }) {

@@ -143,7 +143,7 @@ func (f *fake) Queue(name string) (control.QueueDetail, error) {
 
 func (f *fake) ResetQueue(ctx context.Context, r control.ResetRequest) (control.Queue, error) {
 	f.got.set(r)
-	return control.Queue{ViewName: named(r.Name), Run: 2}, f.do(ctx, nil)
+	return control.Queue{ViewName: named(r.Name), Resets: 2}, f.do(ctx, nil)
 }
 
 func (f *fake) DropQueue(ctx context.Context, name string) error {

@@ -117,7 +117,7 @@ func TestEveryMethodOfQueuesReachesTheNode(t *testing.T) {
 		t.Errorf("Queue() = %+v, %v", q, err)
 	}
 	r := control.ResetRequest{Name: "d@epoch=3", SetAside: true}
-	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Run != 2 || n.got.last() != r {
+	if q, err := c.ResetQueue(ctx, r); err != nil || q.View != r.Name || q.Resets != 2 || n.got.last() != r {
 		t.Errorf("ResetQueue() = %+v, %v; the node got %+v", q, err, n.got.last())
 	}
 	if err := c.DropQueue(ctx, "d@epoch=3"); err != nil || n.got.last() != "d@epoch=3" {

@@ -15,7 +15,7 @@ type Queue struct {
 	Waiting  uint64    `json:"waiting"`   // for a reader
 	SetAside uint64    `json:"set_aside"` // given back by too many readers to be handed out again
 	Readers  int       `json:"readers"`   // that have the queue open
-	Run      uint64    `json:"run"`       // how often it, or its batches set aside, was begun again
+	Resets   uint64    `json:"run"`       // how often it, or its batches set aside, was begun again
 	Opened   time.Time `json:"opened"`
 	UID      uint32    `json:"uid"` // the user's who opened it
 }

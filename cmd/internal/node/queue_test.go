@@ -84,7 +84,7 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 	reset := func(aside bool) (control.Queue, error) {
 		return r.client.ResetQueue(t.Context(), control.ResetRequest{Name: "d", SetAside: aside})
 	}
-	if q, err := reset(true); err != nil || q.Done != 5 || q.SetAside != 0 || q.Waiting != 1 || q.Run != 1 {
+	if q, err := reset(true); err != nil || q.Done != 5 || q.SetAside != 0 || q.Waiting != 1 || q.Resets != 1 {
 		t.Errorf("reset to %+v, %v", q, err)
 	}
 	write("fatal", "")
@@ -97,7 +97,7 @@ func TestABatchThatEndsItsReaders(t *testing.T) {
 	if _, err := reset(true); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("reset of nothing: %v", err)
 	}
-	if q, err := reset(false); err != nil || q.Done != 0 || q.Waiting != 6 || q.Run != 2 {
+	if q, err := reset(false); err != nil || q.Done != 0 || q.Waiting != 6 || q.Resets != 2 {
 		t.Errorf("reset to %+v, %v", q, err)
 	}
 	if got := r.shell("wc -l < datasets/d/rank-0/queue"); strings.TrimSpace(got) != "6" {
