@@ -99,16 +99,6 @@ func (f *mapFiles) hasMap(stage uint64, c state.Commit) bool {
 	return false
 }
 
-// hasTail reports whether what a file lacks of a map stands behind the map's table.
-func (s store) hasTail(name string, size int64, c state.Commit) bool {
-	info, err := s.Lstat(name + idx)
-	if err != nil || s.disk != nil || size > c.Size {
-		return false
-	}
-	table := info.Size() + size - c.Size
-	return table > 0 && table%rowBytes == 0
-}
-
 // hasRoom says why so much of a map could not be kept now, if so. It counts nothing: what comes
 // does where it is written.
 func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
@@ -164,17 +154,6 @@ func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err 
 		}
 	}
 	return nil, nil, false, err
-}
-
-func (s store) openMap(name string) (file, table *os.File, err error) {
-	if file, err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
-		return nil, nil, err
-	}
-	if table, err = openOwn(s.at(name+idx), os.O_RDONLY, 0); err != nil {
-		file.Close()
-		return nil, nil, err
-	}
-	return file, table, nil
 }
 
 // table is that of a map that is here.

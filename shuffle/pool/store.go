@@ -1,0 +1,220 @@
+package pool
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta/durable"
+	"rankfs/meta/state"
+)
+
+// A store is one of the places in which a job has maps.
+type store struct {
+	*os.Root
+	disk  *disk // nil: it is in memory, where the kernel counts
+	files *mapFiles
+}
+
+// Nobody but the daemon names what is in a store, so that each of these is one system call:
+// a root would open each of the directories on the way.
+
+func (s store) at(name string) string { return filepath.Join(s.Name(), name) }
+
+// OpenFile is that of a root.
+func (s store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	return openOwn(s.at(name), flag, perm)
+}
+
+// Lstat is that of a root.
+func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(name)) }
+
+// Rename is that of a root, for files.
+func (s store) Rename(from, to string) error { return unix.Rename(s.at(from), s.at(to)) }
+
+// Remove is that of a root, for files.
+func (s store) Remove(name string) error { return unix.Unlink(s.at(name)) }
+
+// link gives a file that is open another name.
+func (s store) link(file *os.File, name string) error {
+	return unix.Linkat(int(file.Fd()), "", unix.AT_FDCWD, s.at(name), unix.AT_EMPTY_PATH)
+}
+
+// remove removes a file.
+func (s store) remove(name string) {
+	info, err := s.Lstat(name)
+	if err == nil && s.Remove(name) == nil && s.disk != nil {
+		s.disk.give(blocks(info.Size()))
+	}
+}
+
+// removeAll removes a directory.
+func (s store) removeAll(name string) {
+	bytes := int64(0)
+	if s.disk != nil {
+		bytes, _ = usage(s.Root, name)
+		s.disk.forget(s.at(name))
+	}
+	s.files.open.below(name)
+	if s.RemoveAll(name) == nil && s.disk != nil {
+		s.disk.give(bytes)
+	}
+}
+
+// put writes a map and its table, of which r has the bytes; if lasting so that both are on
+// the disk afterwards.
+func (s store) put(name string, t table, r io.Reader, lasting bool) error {
+	if err := s.MkdirAll(path.Dir(name), 0700); err != nil {
+		return err
+	}
+	err := beside(lasting, func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
+		func(table func() error) error { return s.place(name, t.size(), t.check(r, 0), lasting, table) })
+	s.files.open.one(name) // what had the name before
+	if err != nil || !lasting {
+		return err
+	}
+	return s.sync(path.Dir(name))
+}
+
+// beside does one thing and another one, which may wait for it. Files of which both are to last
+// do so together: a disk's journal takes as long for one.
+func beside(lasting bool, one func() error, other func(done func() error) error) error {
+	if !lasting {
+		if err := one(); err != nil {
+			return err
+		}
+		return other(func() error { return nil })
+	}
+	var work sync.WaitGroup
+	var failed error
+	work.Go(func() { failed = one() })
+	done := func() error {
+		work.Wait()
+		return failed
+	}
+	err := other(done)
+	return cmp.Or(err, done())
+}
+
+// place writes a file that has its name once it is whole, and once what it is not to be
+// without is done, if there is something. There may be one of that name, with the same bytes.
+func (s store) place(name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
+	if s.disk != nil {
+		if !s.disk.take(blocks(size)) {
+			return errFull
+		}
+		defer func() {
+			if err != nil {
+				s.disk.give(blocks(size))
+				s.disk.failed(err)
+			}
+		}()
+	} else {
+		in, err := s.files.ram.admit(size, r)
+		if err != nil {
+			return err
+		}
+		defer in.end()
+		r = in
+	}
+	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)
+	done, err := s.files.use(unfinished) // that it is not swept
+	if err != nil {
+		return err
+	}
+	defer done()
+	f, err := s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+	if err != nil {
+		return err
+	}
+	_, err = copyAll(f, r)
+	if err == nil && lasting {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil && with != nil {
+		err = with()
+	}
+	if err != nil {
+		return errors.Join(err, s.Remove(unfinished))
+	}
+	if err := s.rename(unfinished, name); err != nil {
+		return errors.Join(err, s.Remove(unfinished))
+	}
+	return nil
+}
+
+// placeTable writes the table of a map that is not there yet: until it is, nobody looks for the
+// table, which has its name at once. What has the name already is of the same map, or what was
+// left of it.
+func (s store) placeTable(name string, size int64, r io.Reader) error {
+	f, err := s.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+	if errors.Is(err, fs.ErrExist) {
+		return s.place(name, size, r, false, nil)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = copyAll(f, r)
+	return errors.Join(err, f.Close())
+}
+
+// rename gives a file its name. What has had it before is counted no more.
+func (s store) rename(from, to string) error {
+	if s.disk == nil {
+		return s.Rename(from, to)
+	}
+	s.disk.naming.Lock()
+	defer s.disk.naming.Unlock()
+	was, missing := s.Lstat(to)
+	err := s.Rename(from, to)
+	if err == nil && missing == nil {
+		s.disk.give(blocks(was.Size()))
+	}
+	return err
+}
+
+// sync has directories last: one, and those above it, which never come again once they went.
+func (s store) sync(dir string) error {
+	for at := dir; ; at = path.Dir(at) {
+		if err := durable.SyncDir(s.at(at)); err != nil {
+			return err
+		}
+		if at == "." || s.disk.lasts(s.at(dir), false) {
+			s.disk.lasts(s.at(dir), true)
+			return nil
+		}
+	}
+}
+
+// openMap opens the file of a map and that of its table.
+func (s store) openMap(name string) (file, table *os.File, err error) {
+	if file, err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
+		return nil, nil, err
+	}
+	if table, err = openOwn(s.at(name+idx), os.O_RDONLY, 0); err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, table, nil
+}
+
+// hasTail reports whether what a file lacks of a map stands behind the map's table.
+func (s store) hasTail(name string, size int64, c state.Commit) bool {
+	info, err := s.Lstat(name + idx)
+	if err != nil || s.disk != nil || size > c.Size {
+		return false
+	}
+	table := info.Size() + size - c.Size
+	return table > 0 && table%rowBytes == 0
+}
