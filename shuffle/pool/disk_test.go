@@ -34,7 +34,7 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	f := &files{number: 7, inspecting: make(chan struct{}, 1)}
 	f.init(memory)
 	f.ram = newBudget(Config{RAM: 1 << 30})
-	f.disk = &store{root, d, &f.mapFiles}
+	f.disk = f.storeOn(d, root)
 	t.Cleanup(func() {
 		if err := errors.Join(f.close(), d.root.Close()); err != nil {
 			t.Error(err)

@@ -148,10 +148,11 @@ func (l *local) addDisk(f *files) error {
 		return nil
 	}
 	root, err := l.disk.job(f.number)
-	if err == nil {
-		f.disk = &store{root, l.disk, &f.mapFiles}
+	if err != nil {
+		return err
 	}
-	return err
+	f.disk = f.storeOn(l.disk, root)
+	return nil
 }
 
 // all are the files of all jobs, by number.

@@ -78,7 +78,13 @@ func (f *mapFiles) madeStage(number uint64, is bool) {
 	}
 }
 
-func (f *mapFiles) store() store { return store{f.root, nil, f} }
+// store is that in memory.
+func (f *mapFiles) store() store { return store{f.root, nil, f.ram, &f.accesses, &f.open} }
+
+// storeOn is that in a directory on a disk.
+func (f *mapFiles) storeOn(d *disk, dir *os.Root) *store {
+	return &store{dir, d, nil, &f.accesses, &f.open}
+}
 
 // stores are the places in which the job has maps: memory first.
 func (f *mapFiles) stores() []store {

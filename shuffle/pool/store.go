@@ -22,8 +22,10 @@ import (
 // A store is one of the places in which a job has maps.
 type store struct {
 	*os.Root
-	disk  *disk // nil: it is in memory, where the kernel counts
-	files *mapFiles
+	disk *disk     // nil: it is in memory, where the kernel counts
+	ram  *budget   // of memory, where it is in that
+	used *accesses // of the job's files
+	open *openMaps // of the job, to be read
 }
 
 // Nobody but the daemon names what is in a store, so that each of these is one system call:
@@ -65,7 +67,7 @@ func (s store) removeAll(name string) {
 		bytes, _ = usage(s.Root, name)
 		s.disk.forget(s.at(name))
 	}
-	s.files.open.below(name)
+	s.open.below(name)
 	if s.RemoveAll(name) == nil && s.disk != nil {
 		s.disk.give(bytes)
 	}
@@ -79,7 +81,7 @@ func (s store) put(name string, t table, r io.Reader, lasting bool) error {
 	}
 	err := beside(lasting, func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
 		func(table func() error) error { return s.place(name, t.size(), t.check(r, 0), lasting, table) })
-	s.files.open.one(name) // what had the name before
+	s.open.one(name) // what had the name before
 	if err != nil || !lasting {
 		return err
 	}
@@ -120,7 +122,7 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 			}
 		}()
 	} else {
-		in, err := s.files.ram.admit(size, r)
+		in, err := s.ram.admit(size, r)
 		if err != nil {
 			return err
 		}
@@ -128,7 +130,7 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 		r = in
 	}
 	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)
-	done, err := s.files.use(unfinished) // that it is not swept
+	done, err := s.used.use(unfinished) // that it is not swept
 	if err != nil {
 		return err
 	}

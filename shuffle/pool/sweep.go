@@ -34,7 +34,7 @@ func (w sweeper) sweep(ctx context.Context) (again bool) {
 				continue
 			}
 			for _, s := range f.stores() {
-				again = w.sweepMaps(ctx, s, g.Number) || again
+				again = w.sweepMaps(ctx, &f.mapFiles, s, g.Number) || again
 			}
 		}
 	}
@@ -95,12 +95,12 @@ func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage)
 // need not have. A commit may be on its way for as long as commits take, also one that
 // an earlier daemon of this node took its copy of; so before anything goes, the cluster
 // is asked.
-func (w sweeper) sweepMaps(ctx context.Context, in store, stage uint64) (again bool) {
+func (w sweeper) sweepMaps(ctx context.Context, f *mapFiles, in store, stage uint64) (again bool) {
 	names, err := namesIn(in.Root, path.Join(stageDir(stage), mapsDir))
 	if err != nil {
 		return true
 	}
-	names = w.surplus(in.files, names, stage)
+	names = w.surplus(f, names, stage)
 	here := in.count(stage, names)
 	free := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return in.expects(stage, name, here) })
 	if len(free) == 0 {
@@ -109,12 +109,13 @@ func (w sweeper) sweepMaps(ctx context.Context, in store, stage uint64) (again b
 	if time.Since(w.born) < commitTime || w.Know(ctx) != nil {
 		return true
 	}
-	free = w.surplus(in.files, free, stage)
+	free = w.surplus(f, free, stage)
 	if len(free) > 0 && w.config.Cluster.Lasts() != nil {
 		return true
 	}
 	for _, name := range free {
 		in.giveUp(stage, name, here)
+		f.forget(mapFile(stage, name))
 	}
 	return true
 }
@@ -165,27 +166,26 @@ func (s store) count(stage uint64, names []string) map[uint64]uint64 {
 // written, its commit was on its way lately, or it has a name elsewhere, by which it may be
 // committed again.
 func (s store) expects(stage uint64, name string, here map[uint64]uint64) bool {
-	s.files.accesses.mu.Lock()
-	defer s.files.accesses.mu.Unlock()
+	s.used.mu.Lock()
+	defer s.used.mu.Unlock()
 	return s.expected(stage, name, here)
 }
 
 func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool {
 	own := mapFile(stage, name)
 	if strings.HasSuffix(name, incoming) {
-		return s.files.accesses.mu.access[path.Join(path.Dir(own), name)] != nil
+		return s.used.mu.access[path.Join(path.Dir(own), name)] != nil
 	}
 	info, err := s.Lstat(own)
-	return s.files.accesses.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
+	return s.used.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
 }
 
 // giveUp removes a file, unless that has changed meanwhile.
 func (s store) giveUp(stage uint64, name string, here map[uint64]uint64) {
 	own := mapFile(stage, name)
-	s.files.accesses.mu.Lock()
+	s.used.mu.Lock()
 	if !s.expected(stage, name, here) {
 		s.remove(path.Join(path.Dir(own), name))
 	}
-	s.files.accesses.mu.Unlock()
-	s.files.forget(own)
+	s.used.mu.Unlock()
 }

@@ -87,7 +87,7 @@ func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 // take appends n bytes.
 func (t *tailedMap) take(n int64, r io.Reader) error {
 	if d := t.in.disk; d == nil {
-		in, err := t.in.files.ram.admit(n, r)
+		in, err := t.in.ram.admit(n, r)
 		if err != nil {
 			return err
 		}
