@@ -205,6 +205,6 @@ func (p *ranges) samples(ctx context.Context, from, to int, f func(from int, all
 
 // sliced is a column that has one of the pieces of some maps.
 func (p *ranges) sliced(ctx context.Context, piece uint64, maps state.Maps) (*column, error) {
-	one := &column{Stage: p.Stage, Generation: p.Generation, by: p.by, Number: piece, Packed: p.Packed, Maps: maps, pool: p.pool, files: p.files}
+	one := &column{terms: p.terms, Number: piece, Maps: maps, pool: p.pool, files: p.files}
 	return one, one.measurePieces(ctx)
 }

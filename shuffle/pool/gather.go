@@ -17,17 +17,14 @@ import (
 // the samples of these, or all of a map. Pieces come from the nodes that have copies. The lock
 // guards what is known again of some maps.
 type column struct {
-	Stage      uint64
-	Generation uint64
-	Number     uint64
-	Whole      bool             // all parts, of one map
-	Packed     meta.Compression // of what comes of other nodes
-	Maps       state.Maps
-	pieces     []piece // once they were asked for
-	by         party   // that it counts for
-	next       uint64  // columns that come after this one, and are parts as it is
-	pool       *Pool
-	files      *files // of this node; nil if it keeps nothing
+	terms
+	Number uint64
+	Whole  bool // all parts, of one map
+	Maps   state.Maps
+	pieces []piece // once they were asked for
+	next   uint64  // columns that come after this one, and are parts as it is
+	pool   *Pool
+	files  *files // of this node; nil if it keeps nothing
 
 	again struct {
 		sync.Mutex
@@ -203,7 +200,7 @@ func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Se
 
 // request asks for some maps of a demand.
 func (p *column) request(maps []int, hurry bool) PieceRequest {
-	return PieceRequest{Stage: p.Stage, Generation: p.Generation, Part: p.Number, Whole: p.Whole, Packed: p.Packed, Maps: p.now(maps), by: p.by, hurry: hurry}
+	return PieceRequest{terms: p.terms, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
 }
 
 // measurePieces finds how long the pieces are, and what they hash to.

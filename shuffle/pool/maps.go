@@ -91,8 +91,8 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 		}
 	}
 	p := newPart(&column{
-		Stage: g.number, Generation: is.Generation, by: partyOf(is), Number: number, Whole: true, Packed: is.Spec.Packed,
-		Maps: state.MapsOf(c), pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
+		terms: termsOf(is), Number: number, Whole: true, Maps: state.MapsOf(c),
+		pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
 	}, record.Spec{})
 	p.size = c.Size
 	return pool.maker.Open(ctx, p)

@@ -306,7 +306,7 @@ func TestMapsInTwoFiles(t *testing.T) {
 		}
 		holds()
 		for part, want := range []string{text[:4], text[4:], after} {
-			one, err := f.find(PieceRequest{Stage: 9, Part: uint64(part)}, c)
+			one, err := f.find(PieceRequest{terms: terms{Stage: 9}, Part: uint64(part)}, c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -70,7 +70,7 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 		return nil, err
 	}
 	all := g.job.pool.config.State.Commits(g.number)
-	p := newPart(&column{Stage: g.number, Generation: is.Generation, by: partyOf(is), Number: name.Number, Packed: is.Spec.Packed, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{terms: termsOf(is), Number: name.Number, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
 		p.next = is.Spec.Parts - 1 - name.Number

@@ -37,14 +37,23 @@ func newPeers(a *agreed) peers { return peers{a, newExchanges(), newExchanges(),
 
 // A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
 type PieceRequest struct {
-	Stage, Generation uint64
-	Part              uint64
-	Whole             bool
-	Packed            meta.Compression // of what comes
-	Maps              []state.Commit
+	terms
+	Part  uint64
+	Whole bool
+	Maps  []state.Commit
+	hurry bool // others can be asked
+}
 
-	by    party // that it counts for
-	hurry bool  // others can be asked
+// Terms are those on which pieces of a stage come: as of which generation, how they are packed
+// on the way, and what the work counts for.
+type terms struct {
+	Stage, Generation uint64
+	Packed            meta.Compression
+	by                party
+}
+
+func termsOf(is state.PoolStage) terms {
+	return terms{is.Number, is.Generation, is.Spec.Packed, partyOf(is)}
 }
 
 // hurryTime is how long a node may say nothing to a request that is in a hurry. If it works on

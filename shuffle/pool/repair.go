@@ -76,7 +76,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 // that they are enough. Its file goes with what nobody needs.
 func (r repairer) giveUp(ctx context.Context, e endangered) (done bool) {
 	self := r.config.Cluster.Self()
-	ask := PieceRequest{by: partyOf(e.stage), Stage: e.stage.Number, Generation: e.stage.Generation, Whole: true, Maps: []state.Commit{e.is}}
+	ask := PieceRequest{terms: termsOf(e.stage), Whole: true, Maps: []state.Commit{e.is}}
 	for _, id := range e.live[:len(e.live)-1] {
 		if err := r.peers.lookAt(ctx, id, ask); err != nil {
 			return false // that node tells of its loss, or it is slow

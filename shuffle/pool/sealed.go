@@ -150,7 +150,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 	at, begins := p.begins(p.every()), []int64(nil)
-	one := &column{Stage: p.Stage, Generation: p.Generation, by: p.by, Number: p.Number, Packed: p.Packed, pool: p.pool, files: p.files}
+	one := &column{terms: p.terms, Number: p.Number, pool: p.pool, files: p.files}
 	var maps []state.Commit
 	for i, piece := range p.pieces {
 		if some.Touch(at[i], at[i+1]) {

@@ -56,7 +56,7 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := &column{Stage: g.number, Generation: is.Generation, by: partyOf(is), Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
+	p := &column{terms: termsOf(is), Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
 	return all, p.each(ctx, p.every(), func(s demand) (err error) {
@@ -84,7 +84,7 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := newPart(&column{Stage: g.number, Generation: is.Generation, by: partyOf(is), Packed: is.Spec.Packed, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{terms: termsOf(is), pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
 	p.of(is.Spec, g.job.pool.config.State.Commits(g.number))
 	d, err := p.division(ctx)
 	if err != nil {
