@@ -17,12 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bench is the place where measures are taken: a directory on a disk, a
-// tmpfs, and at most one mount, all of which go with it.
+// A bench is where measures are taken: the ground, and at most one mount, which goes with it,
+// as does all else that a measure has begun.
 type bench struct {
-	root   string // of the checkout
-	dir    string // on a disk
-	shm    string // on a tmpfs with huge pages, as local programs would have it
+	ground
 	mnt    string
 	mounts int
 	hdfs   *hadoop // nil until a measure needs it
@@ -49,7 +47,7 @@ func newBench(on string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{root: root, dir: dir, shm: filepath.Join(dir, "shm"), mnt: filepath.Join(dir, "mnt")}
+	b := &bench{ground: ground{root: root, dir: dir, shm: filepath.Join(dir, "shm")}, mnt: filepath.Join(dir, "mnt")}
 	for _, d := range []string{b.shm, b.mnt} {
 		if err := os.Mkdir(d, 0755); err != nil {
 			return nil, err
@@ -133,10 +131,6 @@ func (b *bench) rankfs(args ...string) string {
 	return output(filepath.Join(b.root, "bin/rankfs"), append(args, "--run", filepath.Join(b.dir, "run"))...)
 }
 
-func (b *bench) tool(name string, args ...string) string {
-	return output(filepath.Join(b.root, "test/mpi/bin", name), args...)
-}
-
 // mount mounts with the given options.
 func (b *bench) mount(options ...string) {
 	b.rankfs(append([]string{"mount", b.mnt, "--background", "--state", filepath.Join(b.dir, "state")}, options...)...)
@@ -147,16 +141,6 @@ func (b *bench) mount(options ...string) {
 func (b *bench) create(name, source string, options ...string) string {
 	b.rankfs(append([]string{"dataset", "create", name, "--source", source}, options...)...)
 	return filepath.Join(b.mnt, "datasets", name)
-}
-
-// data makes test data once per run.
-func (b *bench) data(name string, args ...string) string {
-	path := filepath.Join(b.dir, name)
-	if _, err := os.Stat(path); err != nil {
-		args = append([]string{"run", "./test/makedata"}, args...)
-		output("go", append(args, "-o", path)...)
-	}
-	return path
 }
 
 // A status is what is needed here of what rankfs status --json says.

@@ -75,10 +75,10 @@ type row struct {
 
 func rows() (all []row) {
 	for _, m := range measures {
-		all = append(all, row{m.name, func(b *bench) int { return missed(b.compare(m)) }})
+		all = append(all, row{m.name, func(b *bench) int { return missed(m.take(b)) }})
 	}
 	for _, f := range figures {
-		all = append(all, row{f.name, func(b *bench) int { return missed(b.report(f)) }})
+		all = append(all, row{f.name, func(b *bench) int { return missed(f.take(b)) }})
 	}
 	for _, s := range studies {
 		all = append(all, row(s))
@@ -137,7 +137,8 @@ func measureAll(b *bench, some []row) (code int) {
 	return 0
 }
 
-func (b *bench) compare(m measure) outcome {
+// take takes the turns of both sides.
+func (m measure) take(b *bench) outcome {
 	ours, theirs := m.setup(b)
 	ours()
 	theirs() // a first turn of each is not counted
@@ -160,7 +161,7 @@ type figure struct {
 	get    func(*bench) float64
 }
 
-func (b *bench) report(f figure) outcome {
+func (f figure) take(b *bench) outcome {
 	return outcome{name: f.name, values: []float64{f.get(b)}, unit: f.unit, target: f.atMost, atMost: true}
 }
 

@@ -48,7 +48,7 @@ func TestAMissIsTheEnd(t *testing.T) {
 		{[]row{as(above), as(below)}, 1},
 	} {
 		taken = 0
-		if code := measureAll(&bench{dir: t.TempDir(), shm: t.TempDir()}, c.rows); code != c.code || taken != len(c.rows) {
+		if code := measureAll(&bench{ground: ground{dir: t.TempDir(), shm: t.TempDir()}}, c.rows); code != c.code || taken != len(c.rows) {
 			t.Errorf("%d rows: bench ends with %d after %d of them, want %d", len(c.rows), code, taken, c.code)
 		}
 	}

@@ -120,9 +120,9 @@ func passNVMe(b *bench) (ours, theirs func() float64) {
 	return b.pass(b.one("--ram", "64MiB", "--nvme", filepath.Join(b.dir, "nvme")+":2GiB"))
 }
 
-func (b *bench) pass(batch, file string) (ours, theirs func() float64) {
+func (g *ground) pass(batch, file string) (ours, theirs func() float64) {
 	side := func(path string) func() float64 {
-		return func() float64 { return value(b.tool("pass", path), "GB/s") }
+		return func() float64 { return value(g.tool("pass", path), "GB/s") }
 	}
 	return side(batch), side(file)
 }
@@ -137,10 +137,10 @@ func cycle(b *bench) (ours, theirs func() float64) {
 	return b.cycles(batch), b.cycles(local)
 }
 
-func (b *bench) cycles(dir string) func() float64 {
+func (g *ground) cycles(dir string) func() float64 {
 	read(glob(dir + "/batch-??????")...)
 	return func() float64 {
-		return value(b.tool("cycle", "-n", "64", "-r", "100", dir), "p50_ns")
+		return value(g.tool("cycle", "-n", "64", "-r", "100", dir), "p50_ns")
 	}
 }
 
@@ -177,22 +177,22 @@ func supply(size, ranks int, oursMode, theirsMode string) func(*bench) (ours, th
 	}
 }
 
-func (b *bench) seed(size, ranks int, cycles, mode string) float64 {
+func (g *ground) seed(size, ranks int, cycles, mode string) float64 {
 	var maps, pipes strings.Builder
 	for r := range ranks {
-		fmt.Fprintf(&maps, "%s/map-%d\n", b.shm, r)
-		fmt.Fprintf(&pipes, "%s/pipe-%d\n", b.shm, r)
+		fmt.Fprintf(&maps, "%s/map-%d\n", g.shm, r)
+		fmt.Fprintf(&pipes, "%s/pipe-%d\n", g.shm, r)
 	}
-	mapsFile, pipesFile := filepath.Join(b.shm, "maps"), filepath.Join(b.shm, "pipes")
+	mapsFile, pipesFile := filepath.Join(g.shm, "maps"), filepath.Join(g.shm, "pipes")
 	check(os.WriteFile(mapsFile, []byte(maps.String()), 0600))
 	check(os.WriteFile(pipesFile, []byte(pipes.String()), 0600))
-	server := exec.Command(filepath.Join(b.root, "test/mpi/bin/seed_server"), mapsFile, pipesFile, fmt.Sprint(size), cycles, "-m", "512")
+	server := exec.Command(filepath.Join(g.root, "test/mpi/bin/seed_server"), mapsFile, pipesFile, fmt.Sprint(size), cycles, "-m", "512")
 	check(server.Start())
 	args := []string{mapsFile, pipesFile, "0", cycles, mode}
 	if ranks > 1 {
 		args = append(args, "-p", fmt.Sprint(ranks))
 	}
-	v := value(b.tool("seed_client", args...), "GB/s")
+	v := value(g.tool("seed_client", args...), "GB/s")
 	check(server.Wait())
 	return v
 }

@@ -92,13 +92,13 @@ func prefixed(by string, names []string) (all []string) {
 }
 
 // files makes so many bytes in all, for each task a part of it, and returns their directory.
-func (b *bench) files(name, kind string, bytes, size int, args ...string) (dir string) {
-	dir = filepath.Join(b.dir, name)
+func (g *ground) files(name, kind string, bytes, size int, args ...string) (dir string) {
+	dir = filepath.Join(g.dir, name)
 	check(os.MkdirAll(dir, 0o700))
 	var all []string
 	for i, number := range numbers(recordMaps) {
 		of := []string{kind, "-n", strconv.Itoa(bytes / *small / size / recordMaps), "-size", strconv.Itoa(size), "-seed", strconv.Itoa(i + 1)}
-		all = append(all, b.data(filepath.Join(name, number), slices.Concat(of, args)...))
+		all = append(all, g.data(filepath.Join(name, number), slices.Concat(of, args)...))
 	}
 	read(all...)
 	return dir
