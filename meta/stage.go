@@ -75,8 +75,8 @@ const MostWeight = 100
 // Weighs is the weight of its work, from one to MostWeight.
 func (s Stage) Weighs() uint64 { return cmp.Or(s.Weight, MostWeight) }
 
-// CheckStage reports why the text of a spec is not to be taken from anybody. Releases before
-// took what has no meaning: so ParseStage reads it still, from logs and of other nodes.
+// CheckStage reports why users may not give a stage a spec of that text. Releases before let
+// them give some that have no meaning: so ParseStage reads those still, from logs and other nodes.
 func CheckStage(text string) error {
 	s, err := ParseStage(text)
 	if err != nil {

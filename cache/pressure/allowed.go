@@ -36,7 +36,7 @@ func first(s Sample, budget int64) int64 {
 // costs, because the alternative is to be killed. While tasks stall it goes down
 // step by step, but not below a quarter of the budget, since others may be to
 // blame. It goes up slowly, and only when there is room for two steps and hardly
-// anybody has stalled for ten seconds.
+// a process has stalled for ten seconds.
 func Allowed(s Sample, budget, last int64) int64 {
 	budget = min(max(budget, 0), NoLimit>>1)
 	last = min(max(last, 0), budget)

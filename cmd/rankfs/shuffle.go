@@ -295,7 +295,7 @@ func programOf(thread int32) string {
 	return strings.TrimSpace(string(name))
 }
 
-// writePartStall says whether anybody waits for a part, and which maps are not committed.
+// writePartStall says whether readers wait for parts, and which maps are not committed.
 func writePartStall(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	fmt.Fprintf(w, "%s/%s is %s", g.Job, g.Stage, g.State)
 	if g.Why != "" {

@@ -62,7 +62,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 }
 
 // look is a round of the watch, which begins with a file. After the last file all are listed
-// once: another one may have come, which is part of the dataset to whoever lists it now.
+// once: another one may have come, which a node that lists them now has in the dataset.
 func (s *Source) look(ctx context.Context, at int) (next int, err error) {
 	if files := s.index.Files(); at < files {
 		return s.cluster.compare(ctx, s.index, at, files)

@@ -30,7 +30,7 @@ const (
 
 // A pool knows which units are free and where they are. Units with the same
 // holders are alike and form a group, so that on a few nodes millions of units
-// are a handful of groups.
+// are a few groups.
 //
 // A group's units are a run of members, the free ones first. It is listed in
 // live, and its edges in the live lists of their nodes, while it has free ones.

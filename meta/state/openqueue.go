@@ -7,8 +7,8 @@ import (
 )
 
 // OpenQueue opens the queue of a view. The first wins: the result is the
-// queue as it is, and whoever opens it has it count among theirs. When there are too many,
-// those go of which nothing would be lost.
+// queue as it is, and it counts among those of the user who opened it. When there are too
+// many, those go of which nothing would be lost.
 type OpenQueue struct {
 	Entry
 	View       string

@@ -59,7 +59,7 @@ func (q *queue) info() *Queue {
 // isOver reports whether nothing is left to do that can be done.
 func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units && len(q.holders) == 0 }
 
-// isBegun reports whether anything is done, or somebody is here who may do it.
+// isBegun reports whether anything is done, or a worker is here that may do it.
 func (q *queue) isBegun() bool { return q.units.done > 0 || q.here > 0 }
 
 // worker is that worker to write to, nil if there is none.

@@ -147,8 +147,8 @@ func (f *files) tell(ctx context.Context, j *Job, asked, freed int64) error {
 	return nil
 }
 
-// adoptReserved goes on from what an earlier daemon has reserved: what there is of attempts has
-// that, and the rest is free.
+// adoptReserved goes on from what an earlier daemon has reserved: the attempts that are here
+// have that, and the rest is free.
 func (f *files) adoptReserved(ctx context.Context, j *Job) error {
 	p := &f.promised
 	p.mu.Lock()

@@ -51,8 +51,7 @@ func (p *Pool) Count() map[uint64]Count {
 	return counts
 }
 
-// Stats are what is used, and what there is, as they are now, but for maps: those are as
-// Count has them.
+// Stats are what is used now, and of how much; maps and copies are as Count has them.
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {

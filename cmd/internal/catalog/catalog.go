@@ -74,7 +74,7 @@ type Catalog struct {
 		removed  []*batch.OpenSource      // that are open still, as far as is known
 		ending   map[string]chan struct{} // by name: closed with the source of what it stood for
 		updated  chan struct{}            // closed at the next update
-		racks    *meta.Hosts[string]      // by host; nil before anybody asks for one
+		racks    *meta.Hosts[string]      // by host; nil until one is asked for
 	}
 }
 

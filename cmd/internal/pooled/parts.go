@@ -33,7 +33,7 @@ type wasRead struct {
 	of  pool.Generation
 }
 
-// partsRead is how many of the parts that were read last stay: somebody may look twice.
+// partsRead is how many of the parts that were read last stay: a part may be read again.
 const partsRead = 4
 
 // Open implements pool.Maker.

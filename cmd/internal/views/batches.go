@@ -76,7 +76,7 @@ func (b *Batches) Once() bool {
 	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
 }
 
-// Job is whoever reads the plan: more is not known.
+// Job is that of the ranks that read the plan: more is not known of it.
 func (b *Batches) Job() cache.Job { return cache.JobOf(b.ID()) }
 
 // Shared is false: no fill copies from batches.

@@ -38,7 +38,7 @@ func (s *chunkSlabs) Size(_, step uint64) int64 {
 	return s.chunks.Version.Index.ChunkBytes(int(step))
 }
 
-// Job is whoever reads the chunks, which nobody does but fills of batches.
+// Job is of the chunks alone: fills of batches read them, and no rank does.
 func (s *chunkSlabs) Job() cache.Job { return cache.JobOf(s.ID()) }
 
 // Dataset names what all views of a dataset are made of.

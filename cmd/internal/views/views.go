@@ -122,7 +122,7 @@ func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err erro
 }
 
 // mostPadded is how many records a step that is padded may have where a dataset has fewer,
-// and its own steps have: whoever may look can ask for any view, and what is asked about a
+// and its own steps have: a user who may look can ask for any view, and what is asked about a
 // batch, its size first, goes over all its records.
 const mostPadded = 1 << 22
 
