@@ -48,7 +48,7 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 	s.sealed = is
 	fingerprint, total := is.Fingerprint(), is.Bytes()
 	if !is.HasRecords() {
-		b.Note("records", "each is what one map has of a part: the spec of the stage has no record=")
+		b.Note("record", "each is what one map has of a part: the spec of the stage has no record=")
 	}
 	for number := range is.Len() {
 		if err := ctx.Err(); err != nil {

@@ -120,3 +120,24 @@ func TestDatasetOfAStage(t *testing.T) {
 	n.ok("dataset", "rm", "words")
 	eventually.Within(t, waitTime, "the job goes once no dataset is made of it", gone("words"))
 }
+
+// Without records in the spec those of a dataset are what each map has of each part, also if that
+// is nothing, part after part.
+func TestDatasetOfPieces(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=2 parts=3 copies=1")
+	sh(t, lay+`lay "$1" .map-000000.0 a '' ccc; lay "$1" .map-000001.0 A BB CC
+for map in 0 1; do mv "$1/.map-00000$map.0" "$1/map-00000$map"; done`, stage)
+	n.ok("dataset", "create", "pieces", "--source", "shuffle:job/stage", "--ranks", "1", "--batch", "5")
+	var got []string
+	for _, record := range n.readView(t, "pieces").unique() {
+		got = append(got, string(record))
+	}
+	if want := []string{"a", "A", "", "BB", "ccc", "CC"}; !slices.Equal(got, want) {
+		t.Errorf("the records are %q, want %q", got, want)
+	}
+	if show := n.ok("dataset", "show", "pieces").out; !strings.Contains(show, "what one map has of a part") {
+		t.Errorf("it does not say what its records are:\n%s", show)
+	}
+	n.ok("dataset", "rm", "pieces")
+}
