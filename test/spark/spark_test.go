@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,20 +81,27 @@ func TestSpeculation(t *testing.T) {
 	nothingIsLeft(t, p)
 }
 
-// An application does not start where there is no pool, and says what to do.
-func TestWithoutAPool(t *testing.T) {
+// An application that could not have its shuffles in a pool does not start, and says what to do.
+func TestApplicationsThatDoNotStart(t *testing.T) {
 	home, err := spark.Prepare(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, job := range []string{dir + "/job", dir + "/shuffle/job"} {
-		t.Run(job[len(dir):], func(t *testing.T) {
+	for _, c := range []struct {
+		job, copies, says string
+	}{
+		{"job", "2", "it has no hold: mount rankfs with --pool-ram there"},
+		{"shuffle/job", "2", "is not there: mount rankfs with --pool-ram there"},
+		{"job", "9", "spark.rankfs.copies=9: write a number from 1 to 8"},
+	} {
+		t.Run(c.job+" "+c.copies, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), runTime)
 			defer cancel()
-			line := append([]string{"--master", "local[1]", "--class", "Jobs", "--conf", "spark.ui.enabled=false"}, home.InPool(job)...)
+			job := filepath.Join(dir, c.job)
+			line := append([]string{"--master", "local[1]", "--class", "Jobs", "--conf", "spark.ui.enabled=false", "--conf", "spark.rankfs.copies=" + c.copies}, home.InPool(job)...)
 			out, err := home.Submit(ctx, t.TempDir(), append(line, home.Jobs(), "sort")...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "mount rankfs with --pool-ram there") {
+			if err == nil || !strings.Contains(string(out), c.says) {
 				t.Errorf("%v: %s", err, out)
 			}
 			if _, err := os.Stat(job); !os.IsNotExist(err) {
