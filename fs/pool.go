@@ -81,6 +81,9 @@ type PoolStaged interface {
 	// Write has a file, or what is in a directory, written until done is called, if it is
 	// not put meanwhile.
 	Write(name string) (done func(), err error)
+	// Opened has a file open to write until done is called, whatever its name is by then. It
+	// is called within Write of the name that it has.
+	Opened(file *os.File) (done func(), err error)
 	MayGrow(bytes int64) error
 }
 

@@ -8,7 +8,6 @@ import (
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -123,7 +122,7 @@ func (n *stageDir) reserving(name string) func(context.Context, int64) (func(), 
 // so, until done is called.
 func (n *stageDir) writes(a meta.Attempt, name string, flags uint32) (done func(), err error) {
 	written := func() {}
-	if flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0 {
+	if writes(flags) {
 		if err = n.stage.Attempts().MayGrow(1); err == nil {
 			written, err = n.stage.Attempts().Write(a)
 		}

@@ -27,8 +27,9 @@ const scratchTimeout = time.Second
 //     handle.
 //   - An inode is either staged or not, and files and links do not go from one kind to the
 //     other, nor from job to job: EXDEV, upon which programs copy.
-//   - A change of a staged one is within PoolStaged.Write, so that none is put meanwhile. That
-//     a program has one open to write is not known here, but by the lease that a put takes.
+//   - A change of a staged one is within PoolStaged.Write, so that none is put meanwhile. One
+//     that a program has open to write is within PoolStaged.Opened; that it has mapped one is
+//     not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
 	job *jobDir
@@ -371,26 +372,35 @@ func (r scratchRoot) Lutimes(name string, times []unix.Timespec) error {
 // Open implements fusefs.NodeOpener.
 func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
 	access := n.do
-	if flags&unix.O_ACCMODE != unix.O_RDONLY {
+	if writes(flags) {
 		access = func(f func(*os.Root) error) syscall.Errno { return n.change(n.path(), f) }
 	}
 	errno = access(func(root *os.Root) error {
 		w, err := openWritten(scratchRoot{root, n.staged}, n.path(), flags)
 		if err == nil {
-			h = n.opened(w, flags)
+			h, err = n.opened(w, flags)
 		}
 		return err
 	})
 	return h, 0, errno
 }
 
-// opened is an open file, as that of a job.
-func (n *scratch) opened(w *written, flags uint32) *written {
-	w.done = use(n.job.job, flags)
+// opened is an open file, as that of a job. The kernel has none to write yet when it is
+// told that it may, which no lease shows.
+func (n *scratch) opened(w *written, flags uint32) (fusefs.FileHandle, error) {
+	closed := func() {}
+	if n.staged && writes(flags) {
+		var err error
+		if closed, err = n.job.job.Blobs().Staged().Opened(w.file); err != nil {
+			return nil, errors.Join(err, w.file.Close())
+		}
+	}
+	used := use(n.job.job, flags)
+	w.done = func() { closed(); used() }
 	if n.staged {
 		w.reserve = w.growing(n.job.job.Blobs().Staged().MayGrow)
 	}
-	return w
+	return w, nil
 }
 
 // Create implements fusefs.NodeCreater.
@@ -403,8 +413,8 @@ func (n *scratch) Create(ctx context.Context, name string, flags, mode uint32, o
 		if in, err = n.made(ctx, root, name, unix.S_IFREG|mode, out); err != nil {
 			return errors.Join(err, w.file.Close())
 		}
-		h = n.opened(w, flags)
-		return nil
+		h, err = n.opened(w, flags)
+		return err
 	})
 	return in, h, 0, errno
 }

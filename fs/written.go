@@ -108,6 +108,11 @@ func (o ownFiles) Lutimes(name string, times []unix.Timespec) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
+// writes reports whether an open with such flags is one to write.
+func writes(flags uint32) bool {
+	return flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0
+}
+
 func openWritten(root rooted, name string, flags uint32) (*written, error) {
 	if flags&unix.O_TRUNC != 0 {
 		f, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)

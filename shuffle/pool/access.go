@@ -52,6 +52,15 @@ func (f *files) write(name string) (done func(), err error) {
 	return done, nil
 }
 
+// opened has a file open to write until done is called, by whatever name.
+func (f *files) opened(file *os.File) (done func(), err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return f.use(writtenName(info))
+}
+
 // use has a file used, to be written or changed otherwise, until done is called. One that is
 // being committed is not.
 func (all *accesses) use(name string) (done func(), err error) {
@@ -125,6 +134,9 @@ func (all *accesses) unused(name string) {
 	close(all.mu.access[name].unused)
 	delete(all.mu.access, name)
 }
+
+// writtenName stands, among names, for a file that is open to write: its own may change.
+func writtenName(file os.FileInfo) string { return fmt.Sprintf("opened/%d", inode(file)) }
 
 func links(info os.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
 func inode(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }

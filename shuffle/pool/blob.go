@@ -128,6 +128,16 @@ func (b *Blobs) Write(name string) (done func(), err error) {
 	return f.write(name)
 }
 
+// Opened has such a file open to write until done is called, whatever its name is by then: it
+// is not put. It is called within Write of the name that it has.
+func (b *Blobs) Opened(file *os.File) (done func(), err error) {
+	f, err := b.job.files()
+	if err != nil {
+		return nil, err
+	}
+	return f.opened(file)
+}
+
 // MayGrow says why such files must not have so many more bytes, if so.
 func (b *Blobs) MayGrow(bytes int64) error {
 	return b.job.mayGrow(bytes, meta.Stage{Copies: meta.DefaultCopies})
@@ -284,6 +294,11 @@ func (p *putting) prepare(ctx context.Context, all []source) error {
 }
 
 func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, err error) {
+	closed, err := p.files.commit(ctx, writtenName(one.info))
+	if err != nil {
+		return done, err
+	}
+	defer closed()
 	s, err := p.files.seal(ctx, p.is, one.from)
 	if err != nil {
 		return done, err

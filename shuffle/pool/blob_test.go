@@ -45,6 +45,37 @@ func (m *member) put(from, name string, files ...string) error {
 	return b.Put(m.site.ctx, "blob/"+from, name, false)
 }
 
+// What a program has open to write is not put, alone or in a directory, and whatever its name
+// is by now, also while the kernel has no descriptor of it yet, which a lease would show.
+func TestOpenedIsNotPut(t *testing.T) {
+	s := newSite(t, 1)
+	m := s.members[0]
+	b, dir := m.blobs()
+	for _, name := range []string{".a", ".d/a"} {
+		at := path.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(path.Dir(at), 0o700), os.WriteFile(at+"-before", nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(at + "-before")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		closed, err := b.Opened(file)
+		if err := errors.Join(err, os.Rename(at+"-before", at)); err != nil {
+			t.Fatal(err)
+		}
+		from := "blob/" + name[:2]
+		if err := b.Put(s.ctx, from, "put"+name[1:2], false); !errors.Is(err, meta.ErrBusy) {
+			t.Errorf("%s, which is open: %v", from, err)
+		}
+		closed()
+		if err := b.Put(s.ctx, from, "put"+name[1:2], false); err != nil {
+			t.Errorf("%s, which is closed: %v", from, err)
+		}
+	}
+}
+
 // get is what a node reads of a blob.
 func (m *member) get(name string) (string, error) {
 	m.site.t.Helper()

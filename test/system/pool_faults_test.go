@@ -117,6 +117,60 @@ func TestWritersRaceWithCommits(t *testing.T) {
 	}
 }
 
+// Who opens a file to write, renames it, or cuts it, while the directory that it is in is put,
+// is too late or in time, too: what the first reader of a blob reads it is ever after.
+func TestWritersRaceWithPuts(t *testing.T) {
+	t.Parallel()
+	_, stage := pool(t, "maps=1")
+	got := sh(t, `python3 - "$1/../blob" <<-'END'
+	import errno, os, random, sys, threading
+	blobs, changed = sys.argv[1], 0
+	def write(dir, done):
+	    while not done.is_set():
+	        name = f"{dir}/{random.randrange(4)}"
+	        try:
+	            how = random.randrange(8)
+	            if how == 0:
+	                os.close(os.open(name, os.O_RDONLY | os.O_TRUNC))
+	            elif how == 1:
+	                os.rename(name, name + "x")
+	                os.rename(name + "x", name)
+	            else:
+	                fd = os.open(name, os.O_RDWR)
+	                try:
+	                    os.pwrite(fd, os.urandom(8), 0)
+	                finally:
+	                    os.close(fd)
+	        except OSError as e:
+	            if e.errno not in (errno.ENOENT, errno.EBUSY):
+	                raise
+	def read(dir):
+	    return {name: open(f"{dir}/{name}", "rb").read() for name in os.listdir(dir)}
+	for n in range(60):
+	    dir, put, done = f"{blobs}/.{n}", f"{blobs}/{n}", threading.Event()
+	    os.mkdir(dir)
+	    for i in range(4):
+	        open(f"{dir}/{i}", "w").write("as it was")
+	    writers = [threading.Thread(target=write, args=(dir, done), daemon=True) for _ in range(2)]
+	    for w in writers: w.start()
+	    while True:
+	        try:
+	            os.rename(dir, put)
+	            break
+	        except OSError as e:
+	            if e.errno != errno.EBUSY:
+	                raise
+	    first = read(put)
+	    done.set()
+	    for w in writers: w.join()
+	    changed += read(put) != first
+	print(changed)
+	END`, stage)
+	if got != "0\n" {
+		t.Errorf("directories of blobs that changed after they were put: %s", got)
+	}
+}
+
 // Who maps an attempt to write keeps it from being committed, however the mapping began,
 // and until it ends.
 func TestMappingsOverACommit(t *testing.T) {
