@@ -27,7 +27,7 @@ type span struct {
 	level    Level // that was chosen, or Source
 }
 
-// Interval plans for a future that is known.
+// Interval chooses for a future that is known.
 //
 // With one level and equal slabs the choice of spans is a flow of as many units
 // as there are slabs along the line of uses, and exact: by Belady's rule with

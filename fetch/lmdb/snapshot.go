@@ -189,7 +189,7 @@ func take(at place, holds *Holds) (*snapshot, error) {
 		}
 		// A transaction came between. The hold keeps nothing that we know.
 		s.hold.release()
-		s.hold, err = nil, fmt.Errorf("%s: changes too fast to be pinned: %w", at.data, meta.ErrBusy)
+		s.hold, err = nil, fmt.Errorf("%s: changes too fast to be held: %w", at.data, meta.ErrBusy)
 	}
 	f.Close()
 	return nil, err
