@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounts"
@@ -17,38 +19,51 @@ import (
 	"rankfs/meta/mountinfo"
 )
 
+// A finder finds the daemon that a command asks.
+type finder struct {
+	run   string          // the run directory
+	mount string          // which mount to ask, if there are several
+	stale func() []string // mounts whose daemon is dead
+	asked mounts.Entry    // the daemon that was found
+}
+
+// mountFlag adds the flag that names the mount of the daemon to ask.
+func (f *finder) mountFlag(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&f.mount, "mount", "", "`DIR` where it is mounted, if several are")
+}
+
 // daemon finds the daemon to ask: the one that runs, or that of --mount.
-func (p *program) daemon() (*control.Client, error) {
-	e, err := p.find()
+func (f *finder) daemon() (*control.Client, error) {
+	e, err := f.find()
 	if err != nil {
 		return nil, err
 	}
-	p.asked = e
+	f.asked = e
 	return control.Dial(e.Socket), nil
 }
 
 // noAnswer adds to the error of a daemon that says nothing what to do with it. One that
 // went away is looked for again once it has ended: as a rule it is gone then.
-func (p *program) noAnswer(err error) error {
+func (f *finder) noAnswer(err error) error {
 	if errors.Is(err, control.ErrGone) {
-		return p.gone(err)
+		return f.gone(err)
 	}
 	if !errors.Is(err, control.ErrNoAnswer) {
 		return err
 	}
-	return failure.Hint(failure.New(err, "ask daemon of %s: it does not answer", p.asked.Mount),
-		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", p.asked.PID)
+	return failure.Hint(failure.New(err, "ask daemon of %s: it does not answer", f.asked.Mount),
+		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", f.asked.PID)
 }
 
 // gone is what finding the daemon again comes to, if that fails, or else err.
-func (p *program) gone(err error) error {
+func (f *finder) gone(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	if p.asked.Wait(ctx) != nil {
+	if f.asked.Wait(ctx) != nil {
 		return failure.Hint(err, "it runs still; ask again")
 	}
-	p.mount = p.asked.Mount
-	if _, now := p.find(); now != nil {
+	f.mount = f.asked.Mount
+	if _, now := f.find(); now != nil {
 		return now
 	}
 	return failure.Hint(err, "another serves the mount now; ask again")
@@ -57,20 +72,20 @@ func (p *program) gone(err error) error {
 // endTime is long enough for a daemon that was killed to end.
 const endTime = 5 * time.Second
 
-func (p *program) find() (mounts.Entry, error) {
-	running, err := mounts.List(p.run)
+func (f *finder) find() (mounts.Entry, error) {
+	running, err := mounts.List(f.run)
 	if errors.Is(err, fs.ErrPermission) { // as releases before made it
-		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is closed to you", p.run), "have root mount again, which opens it; or run this as root")
+		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is closed to you", f.run), "have root mount again, which opens it; or run this as root")
 	}
 	if err != nil {
 		return mounts.Entry{}, err
 	}
-	if p.mount != "" {
-		return p.pick(running)
+	if f.mount != "" {
+		return f.pick(running)
 	}
 	switch len(running) {
 	case 0:
-		return mounts.Entry{}, p.noMount()
+		return mounts.Entry{}, f.noMount()
 	case 1:
 		return running[0], nil
 	}
@@ -81,15 +96,15 @@ func (p *program) find() (mounts.Entry, error) {
 	return mounts.Entry{}, failure.Hint(failure.New(failure.ErrUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
 }
 
-func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
-	point, err := mounts.Resolve(p.mount)
+func (f *finder) pick(running []mounts.Entry) (mounts.Entry, error) {
+	point, err := mounts.Resolve(f.mount)
 	if err != nil {
 		return mounts.Entry{}, err
 	}
 	if i := slices.IndexFunc(running, func(e mounts.Entry) bool { return e.Mount == point || filepath.Join(e.Mount, meta.PoolDir) == point }); i >= 0 {
 		return running[i], nil
 	}
-	if slices.Contains(p.stale(), point) {
+	if slices.Contains(f.stale(), point) {
 		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
 			"clean up with: rankfs umount %s", point)
 	}
@@ -104,8 +119,8 @@ func (p *program) pick(running []mounts.Entry) (mounts.Entry, error) {
 }
 
 // noMount is the error where nothing runs, though something may have run.
-func (p *program) noMount() error {
-	left := p.stale()
+func (f *finder) noMount() error {
+	left := f.stale()
 	for _, closed := range private() {
 		if !slices.Contains(left, closed) {
 			return errPrivate(closed)

@@ -14,7 +14,7 @@ import (
 
 func TestStoppedDaemonIsNamed(t *testing.T) {
 	var out bytes.Buffer
-	p := &program{err: &out, asked: mounts.Entry{PID: 42, Mount: "/mnt/x"}}
+	p := &program{err: &out, finder: finder{asked: mounts.Entry{PID: 42, Mount: "/mnt/x"}}}
 	code := p.report(p.noAnswer(fmt.Errorf("ask daemon at /run/s: %w", control.ErrNoAnswer)))
 	want := "rankfs: ask daemon of /mnt/x: it does not answer\n" +
 		"  if it is stopped (ps -o stat -p 42), continue it with: kill -CONT 42\n"
@@ -35,7 +35,7 @@ func TestDaemonThatWentAwayIsLookedFor(t *testing.T) {
 	says := func(code int, want string) {
 		t.Helper()
 		out.Reset()
-		p := &program{err: &out, run: run, stale: func() []string { return []string{dir} }, asked: mounts.Entry{PID: ended.Process.Pid, Mount: dir}}
+		p := &program{err: &out, finder: finder{run, "", func() []string { return []string{dir} }, mounts.Entry{PID: ended.Process.Pid, Mount: dir}}}
 		if got := p.report(p.noAnswer(fmt.Errorf("ask daemon at /run/s: %w", control.ErrGone))); got != code || out.String() != want {
 			t.Errorf("got %d, %q, want %d, %q", got, out.String(), code, want)
 		}

@@ -24,7 +24,8 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args, &program{
 		out: os.Stdout, err: os.Stderr,
-		now: time.Now, serve: node.Run, stale: mounts.Stale, run: mounts.DefaultRunDir, cores: runtime.NumCPU(),
+		now: time.Now, serve: node.Run, cores: runtime.NumCPU(),
+		finder: finder{run: mounts.DefaultRunDir, stale: mounts.Stale},
 	})
 	os.Exit(code)
 }

@@ -15,7 +15,7 @@ import (
 func TestMountThatIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var says strings.Builder
-	p := &program{out: io.Discard, err: &says, run: t.TempDir(), cores: 2,
+	p := &program{out: io.Discard, err: &says, finder: finder{run: t.TempDir()}, cores: 2,
 		serve: func(ctx context.Context, _ node.Config, _ func()) error {
 			stop()
 			return fmt.Errorf("join the cluster: %w", ctx.Err())

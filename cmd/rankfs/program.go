@@ -6,9 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/node"
 )
 
@@ -18,19 +15,10 @@ type program struct {
 	out, err io.Writer
 	now      func() time.Time
 	serve    func(ctx context.Context, c node.Config, ready func()) error
-	stale    func() []string // mounts whose daemon is dead
-	cores    int             // of this machine
+	cores    int // of this machine
+	json     bool
 
-	run   string // the run directory
-	mount string // which mount to ask, if there are several
-	json  bool
-
-	asked mounts.Entry // the daemon that a command found
-}
-
-// mountFlag adds the flag that names the mount of the daemon to ask.
-func (p *program) mountFlag(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&p.mount, "mount", "", "`DIR` where it is mounted, if several are")
+	finder
 }
 
 // print writes v as JSON if that was asked for, and as text otherwise.

@@ -57,7 +57,7 @@ func TestResultComesAfterTheBarIsGone(t *testing.T) {
 	<-ready
 
 	master, terminal := openTerminal(t)
-	p := &program{out: terminal, err: terminal, now: ticking(), stale: mounts.Stale, run: run}
+	p := &program{out: terminal, err: terminal, now: ticking(), finder: finder{run: run, stale: mounts.Stale}}
 	create := func(d *control.Client, ctx context.Context, name string, show func(control.Progress)) (control.Dataset, error) {
 		return d.Create(ctx, control.CreateRequest{Name: name, Source: "file:/x", Ranks: 1, Batch: "256"}, show)
 	}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		p := &program{
 			out: os.Stdout, err: &saidOnce{Writer: os.Stderr}, serve: serveFake,
-			now: ticking(), stale: staleHere, run: os.Getenv("RUN"), cores: 2,
+			now: ticking(), finder: finder{run: os.Getenv("RUN"), stale: staleHere}, cores: 2,
 		}
 		if os.Getenv("REAL") != "" {
 			p.serve, p.now = node.Run, time.Now
