@@ -24,11 +24,11 @@ type asker interface {
 	print(v any, text func(io.Writer)) error
 }
 
-// A question is a method of a client that needs nothing to be said.
-type question[T any] func(d *control.Client, ctx context.Context) (T, error)
+// A request is a method of a client that needs nothing to be said.
+type request[T any] func(d *control.Client, ctx context.Context) (T, error)
 
-// named is the question about what has a name; about adds the next step to its error.
-func named[T any](name string, ask func(*control.Client, context.Context, string) (T, error), about func(err error, name string) error) question[T] {
+// named is the request for what has a name; about adds the next step to its error.
+func named[T any](name string, ask func(*control.Client, context.Context, string) (T, error), about func(err error, name string) error) request[T] {
 	return func(d *control.Client, ctx context.Context) (T, error) {
 		t, err := ask(d, ctx, name)
 		return t, about(err, name)
@@ -36,7 +36,7 @@ func named[T any](name string, ask func(*control.Client, context.Context, string
 }
 
 // answer has the daemon asked, and prints what it says.
-func answer[T any](c *cobra.Command, p asker, ask question[T], text func(io.Writer, T)) error {
+func answer[T any](c *cobra.Command, p asker, ask request[T], text func(io.Writer, T)) error {
 	d, err := p.daemon()
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func removed(c *cobra.Command, p asker, name string, remove func(*control.Client
 }
 
 // complete offers what the daemon knows for the first argument of a command.
-func complete[T any](c *cobra.Command, p asker, args []string, ask question[T], names func(T) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
+func complete[T any](c *cobra.Command, p asker, args []string, ask request[T], names func(T) []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
 	d, err := p.daemon()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

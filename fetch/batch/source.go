@@ -28,8 +28,8 @@ type Source struct {
 	env    *fetch.Env
 	origin string // the node that indexed it
 	owners *plan.Owners
-	seed   uint64    // of the owners of its chunks
-	asked  *question // if only another node has the source
+	seed   uint64      // of the owners of its chunks
+	asked  *staleCheck // if only another node has the source
 }
 
 func newSource(x *index.Index, id peers.ID, c Config) Source {
@@ -38,7 +38,7 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 		Remote: u.Remote(), copied: u.Copied(), whole: u.Whole(),
 		URI: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
 	}
-	if s.asked = newQuestion(nil); c.Ask != nil {
+	if s.asked = newStaleCheck(nil); c.Ask != nil {
 		s.asked.ask = func(ctx context.Context, node string) error {
 			err := c.Ask(ctx, node, id)
 			if host, ok := c.Owners.Host(node); ok && err != nil {

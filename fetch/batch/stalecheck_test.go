@@ -28,7 +28,7 @@ var (
 )
 
 // Whoever wants to know within a second of an answer gets that; for those that want to
-// know at once one question is asked. What the node said last counts, also while it says
+// know at once it is asked once. What the node said last counts, also while it says
 // nothing, for which nobody waits again soon.
 func TestWhatTheOwnerSays(t *testing.T) {
 	const silent = time.Hour // before it answers
@@ -46,19 +46,19 @@ func TestWhatTheOwnerSays(t *testing.T) {
 			{asks: true}, {after: answerAge - 1, answer: errChanged},
 			{after: 1, answer: errChanged, want: errChanged, asks: true}, {after: answerAge - 1, want: errChanged}, {after: 1, asks: true},
 		},
-		"the node is slow":     {{takes: questionTime - 1, answer: errChanged, want: errChanged, asks: true, waits: questionTime - 1}},
-		"the node hangs":       {{takes: silent, asks: true, waits: questionTime}, {after: questionRest - 1, answer: errChanged}, {after: 1, answer: errChanged, want: errChanged, asks: true}},
-		"the node goes":        {{answer: errChanged, want: errChanged, asks: true}, {after: answerAge, answer: errGone, want: errChanged, asks: true}, {after: questionRest - 1, want: errChanged}, {after: 1, asks: true}},
-		"the node is busy":     {{answer: errMany, asks: true}, {after: questionRest, asks: true}},
-		"the release before":   {{answer: errNoCall, asks: true}, {after: questionRest - 1}, {after: 1, answer: errNoCall, asks: true}},
-		"it hangs, changed":    {{answer: errChanged, want: errChanged, asks: true}, {after: answerAge, takes: silent, want: errChanged, asks: true, waits: questionTime}},
+		"the node is slow":     {{takes: checkTime - 1, answer: errChanged, want: errChanged, asks: true, waits: checkTime - 1}},
+		"the node hangs":       {{takes: silent, asks: true, waits: checkTime}, {after: checkRest - 1, answer: errChanged}, {after: 1, answer: errChanged, want: errChanged, asks: true}},
+		"the node goes":        {{answer: errChanged, want: errChanged, asks: true}, {after: answerAge, answer: errGone, want: errChanged, asks: true}, {after: checkRest - 1, want: errChanged}, {after: 1, asks: true}},
+		"the node is busy":     {{answer: errMany, asks: true}, {after: checkRest, asks: true}},
+		"the release before":   {{answer: errNoCall, asks: true}, {after: checkRest - 1}, {after: 1, answer: errNoCall, asks: true}},
+		"it hangs, changed":    {{answer: errChanged, want: errChanged, asks: true}, {after: answerAge, takes: silent, want: errChanged, asks: true, waits: checkTime}},
 		"it answers with more": {{answer: errors.Join(errGone, errChanged), want: errChanged, asks: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var now asked
 				var asks atomic.Int32
-				q := newQuestion(func(ctx context.Context, node string) error {
+				q := newStaleCheck(func(ctx context.Context, node string) error {
 					asks.Add(1)
 					if node != "b" {
 						t.Errorf("%q is asked", node)
@@ -96,11 +96,11 @@ func TestWhatTheOwnerSays(t *testing.T) {
 	}
 }
 
-// One that leaves ends its question, and another one that waits asks.
+// One that leaves ends its check, and another one that waits asks.
 func TestWhoAsksLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := 0
-		q := newQuestion(func(ctx context.Context, _ string) error {
+		q := newStaleCheck(func(ctx context.Context, _ string) error {
 			asks++
 			select {
 			case <-time.After(time.Second):
@@ -139,7 +139,7 @@ func TestWhoAsksLeaves(t *testing.T) {
 // What one node has said is not what another one says that has the source now, and counts
 // no more once this node sees for itself.
 func TestAnotherNodeHasTheSource(t *testing.T) {
-	q := newQuestion(func(_ context.Context, node string) error {
+	q := newStaleCheck(func(_ context.Context, node string) error {
 		if node == "b" {
 			return errChanged
 		}
@@ -159,7 +159,7 @@ func TestAnotherNodeHasTheSource(t *testing.T) {
 
 // An open makes no garbage while an answer holds.
 func TestAnswersCostNothing(t *testing.T) {
-	q := newQuestion(func(context.Context, string) error { return nil })
+	q := newStaleCheck(func(context.Context, string) error { return nil })
 	q.last.Store(&reply{node: "b", until: time.Now().Add(time.Hour)})
 	if n := testing.AllocsPerRun(100, func() { q.stale(t.Context(), "b", nil) }); n != 0 {
 		t.Errorf("%v allocations", n)
