@@ -2,7 +2,7 @@ package simulate
 
 import "rankfs/cache/policy"
 
-// A world is the state of a run: what ranks read, what is under way, and where everything
+// A world is the state of a simulation: what ranks read, what is under way, and where everything
 // is. What happens in it is told by what is above: caches, fills and the ranks.
 type world struct {
 	layout

@@ -9,7 +9,7 @@ import (
 	"rankfs/cmd/internal/node"
 )
 
-// A program is one run of the command: where it writes, what it stands on,
+// A program is the command as it was called: where it writes, what it stands on,
 // and the flags that all its subcommands share.
 type program struct {
 	out, err io.Writer

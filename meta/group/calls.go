@@ -29,15 +29,15 @@ const (
 
 // The calls of this package.
 const (
-	callApply   = "/apply"
-	callPulse   = "/pulse"
-	callHello   = "/hello"
-	callNow     = "/now"
-	callEntrust = "/entrust"
-	callKey     = "/key"
-	callForget  = "/forget"
-	callAdmit   = "/admit"
-	callVotes   = "/settled"
+	callApply     = "/apply"
+	callHeartbeat = "/pulse"
+	callHello     = "/hello"
+	callNow       = "/now"
+	callEntrust   = "/entrust"
+	callKey       = "/key"
+	callForget    = "/forget"
+	callAdmit     = "/admit"
+	callVotes     = "/settled"
 )
 
 // calls are the requests of nodes to one another: JSON over HTTP/1.1 on

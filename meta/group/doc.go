@@ -1,6 +1,6 @@
-// Package group keeps the nodes of a cluster of one mind: it puts the state
-// machine of meta/state under Raft, carries what nodes ask of one another, and
-// keeps as many voters as there should be.
+// Package group has the nodes of a cluster agree: it puts the state machine of
+// meta/state under Raft, carries what nodes ask of one another, and keeps as many
+// voters as there should be.
 //
 // Raft's configuration is not edited by hand. The state machine says which nodes there
 // are; the leader sees which of them answer; what Raft's configuration should be follows

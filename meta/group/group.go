@@ -136,15 +136,15 @@ func (g *Group) start(ctx context.Context, founds bool) (err error) {
 func (g *Group) handlers() map[string]Handler {
 	keys, arrivals := g.membership.keys, g.beginning.arrivals
 	all := map[string]Handler{
-		callApply:   g.commands.serveApply,
-		callAdmit:   g.applications.admission.serveAdmit,
-		callHello:   arrivals.serveHello,
-		callEntrust: keys.serveEntrust,
-		callKey:     keys.serveKey,
-		callForget:  keys.serveForget,
-		callNow:     g.progress.serveNow,
-		callPulse:   g.progress.servePulse,
-		callVotes:   g.membership.serveVotes,
+		callApply:     g.commands.serveApply,
+		callAdmit:     g.applications.admission.serveAdmit,
+		callHello:     arrivals.serveHello,
+		callEntrust:   keys.serveEntrust,
+		callKey:       keys.serveKey,
+		callForget:    keys.serveForget,
+		callNow:       g.progress.serveNow,
+		callHeartbeat: g.progress.serveHeartbeat,
+		callVotes:     g.membership.serveVotes,
 	}
 	maps.Copy(all, g.config.Handlers)
 	return all

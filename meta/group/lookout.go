@@ -13,11 +13,11 @@ type lookout struct {
 }
 
 // at asks one node.
-func (l *lookout) at(ctx context.Context, id string) (p pulse, err error) {
+func (l *lookout) at(ctx context.Context, id string) (p heartbeat, err error) {
 	if id == l.config.Self.ID {
-		return l.config.pulse(), nil
+		return l.config.heartbeat(), nil
 	}
-	err = l.calls.ask(ctx, id, callPulse, struct{}{}, &p)
+	err = l.calls.ask(ctx, id, callHeartbeat, struct{}{}, &p)
 	return p, err
 }
 
@@ -55,7 +55,7 @@ func (l *lookout) await(ctx context.Context, id string) (answered string) {
 	}
 }
 
-// pulse is what a node says of itself that is there.
-func (c *Config) pulse() pulse {
-	return pulse{Speaks: c.Machine.Speaks(), Applied: c.Machine.Summary().Applied, Signs: c.Authority.CanSign(), Clock: c.Now().UnixNano()}
+// heartbeat is what a node says of itself that is there.
+func (c *Config) heartbeat() heartbeat {
+	return heartbeat{Speaks: c.Machine.Speaks(), Applied: c.Machine.Summary().Applied, Signs: c.Authority.CanSign(), Clock: c.Now().UnixNano()}
 }

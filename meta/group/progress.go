@@ -23,7 +23,7 @@ type progress struct {
 func newProgress(c *Config, r *replica, l *leaderCalls) *progress {
 	p := &progress{config: c, replica: r, leader: l}
 	p.ended, p.end = context.WithCancel(context.Background())
-	p.rounds.ask = func() (now pulse, err error) {
+	p.rounds.ask = func() (now heartbeat, err error) {
 		err = l.AskLeader(p.ended, callNow, struct{}{}, &now)
 		if err != nil && p.ended.Err() != nil {
 			err = errEnds // no caller has given up
@@ -52,7 +52,7 @@ func (p *progress) Ready(ctx context.Context) error {
 func (p *progress) Lasts() error { return p.replica.store.log.sync() }
 
 // catchUp is Ready, and returns what the leader has said.
-func (p *progress) catchUp(ctx context.Context) (now pulse, err error) {
+func (p *progress) catchUp(ctx context.Context) (now heartbeat, err error) {
 	now, ended, err := p.rounds.join(ctx)
 	if !ended {
 		err = p.leader.late(ctx)
@@ -72,15 +72,15 @@ func (p *progress) serveNow(ctx context.Context, _ string, _ json.RawMessage) (a
 	if err := p.replica.upToDate(ctx); err != nil {
 		return nil, err
 	}
-	now := p.config.pulse()
+	now := p.config.heartbeat()
 	var err error
 	now.Applied, err = p.replica.lastAgreed()
 	return now, err
 }
 
-// servePulse says that this node is there, and who leads.
-func (p *progress) servePulse(context.Context, string, json.RawMessage) (any, error) {
-	now := p.config.pulse()
+// serveHeartbeat says that this node is there, and who leads.
+func (p *progress) serveHeartbeat(context.Context, string, json.RawMessage) (any, error) {
+	now := p.config.heartbeat()
 	if p.config.Machine.Version() >= state.Signed {
 		now.Leader = p.replica.Leader()
 	}

@@ -16,8 +16,8 @@ const roundsAtOnce = 2
 // for all that came since the one before was asked. The lock guards which questions there
 // are; the answer of one is read once it is done.
 type rounds struct {
-	ask   func() (pulse, error) // bounded by itself
-	tasks sync.WaitGroup        // goroutines that ask
+	ask   func() (heartbeat, error) // bounded by itself
+	tasks sync.WaitGroup            // goroutines that ask
 
 	mu struct {
 		sync.Mutex
@@ -29,18 +29,18 @@ type rounds struct {
 
 type round struct {
 	done chan struct{}
-	is   pulse
+	is   heartbeat
 	err  error
 }
 
 // join waits for the next round, and reports whether that ended before ctx did.
-func (r *rounds) join(ctx context.Context) (is pulse, ended bool, err error) {
+func (r *rounds) join(ctx context.Context) (is heartbeat, ended bool, err error) {
 	one := r.enter()
 	select {
 	case <-one.done:
 		return one.is, true, one.err
 	case <-ctx.Done():
-		return pulse{}, false, nil
+		return heartbeat{}, false, nil
 	}
 }
 

@@ -19,11 +19,11 @@ func TestRoundsAreShared(t *testing.T) {
 		begun := time.Now()
 		asked := uint64(0)
 		var mu sync.Mutex
-		r := &rounds{ask: func() (pulse, error) {
+		r := &rounds{ask: func() (heartbeat, error) {
 			mu.Lock()
 			asked++
 			mu.Unlock()
-			now := pulse{Applied: uint64(time.Since(begun))}
+			now := heartbeat{Applied: uint64(time.Since(begun))}
 			time.Sleep(10 * time.Millisecond)
 			return now, nil
 		}}
@@ -52,11 +52,11 @@ func TestRoundThatHangs(t *testing.T) {
 		hang := make(chan struct{})
 		var asked atomic.Bool
 		r := &rounds{}
-		r.ask = func() (pulse, error) {
+		r.ask = func() (heartbeat, error) {
 			if !asked.Swap(true) {
 				<-hang
 			}
-			return pulse{Applied: 7}, nil
+			return heartbeat{Applied: 7}, nil
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -7,8 +7,8 @@ import (
 	"rankfs/meta/state"
 )
 
-// A pulse is how a node says that it is there.
-type pulse struct {
+// A heartbeat is how a node says that it is there.
+type heartbeat struct {
 	Speaks  int    `json:"speaks,omitempty"` // the newest version of commands that it understands, if not the oldest
 	Applied uint64 `json:"applied"`
 	Signs   bool   `json:"signs,omitempty"`  // has the authority's key
@@ -34,7 +34,7 @@ type sightings struct {
 		ended time.Time // the round before
 		vain  map[string]time.Duration
 		last  map[string]int // the round in which a node said something; none since this node leads: 0
-		said  map[string]pulse
+		said  map[string]heartbeat
 		off   map[string]time.Duration // how far their clocks are ahead of this node's
 		lost  map[string]bool          // nodes whose log is lost, until they begin anew
 	}
@@ -46,7 +46,7 @@ func (s *sightings) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.vain, s.mu.last = make(map[string]time.Duration), make(map[string]int)
-	s.mu.said, s.mu.off, s.mu.lost = make(map[string]pulse), make(map[string]time.Duration), make(map[string]bool)
+	s.mu.said, s.mu.off, s.mu.lost = make(map[string]heartbeat), make(map[string]time.Duration), make(map[string]bool)
 	s.mu.round, s.mu.ended = 1, now
 	for _, id := range ids {
 		s.mu.vain[id] = 0
@@ -67,7 +67,7 @@ func (s *sightings) looked(now time.Time) {
 }
 
 // saw notes what a node has said when this one's clock showed what it shows.
-func (s *sightings) saw(id string, p pulse, clock time.Time) {
+func (s *sightings) saw(id string, p heartbeat, clock time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hear(id)

@@ -42,9 +42,9 @@ func TestARoundThatWasLateCountsAgainstNobody(t *testing.T) {
 			s.begin([]string{"a", "b"}, now)
 			for _, r := range tt.rounds {
 				now = now.Add(r.took)
-				s.saw("b", pulse{}, now)
+				s.saw("b", heartbeat{}, now)
 				if r.answers {
-					s.saw("a", pulse{}, now)
+					s.saw("a", heartbeat{}, now)
 				}
 				s.looked(now)
 			}

@@ -159,11 +159,11 @@ func TestFormOfCalls(t *testing.T) {
 		text string
 		into func(text []byte) (any, error)
 	}{
-		"hello":                   {hello{Addr: "h:1", Life: 7, Deaf: true, Lost: true}, `{"addr":"h:1","life":7,"deaf":true,"lost":true}`, reads[hello]},
-		"hello of one that hears": {hello{Addr: "h:1", Life: 7}, `{"addr":"h:1","life":7}`, reads[hello]},
-		"welcome":                 {welcome{Leader: "l", Addr: "h:2", Applied: 9, Wait: true}, `{"leader":"l","addr":"h:2","applied":9,"wait":true}`, reads[welcome]},
-		"pulse":                   {pulse{Speaks: 4, Applied: 9, Signs: true, Clock: 5}, `{"speaks":4,"applied":9,"signs":true,"clock":5}`, reads[pulse]},
-		"pulse with who leads":    {pulse{Applied: 9, Clock: 5, Leader: "l"}, `{"applied":9,"clock":5,"leader":"l"}`, reads[pulse]},
+		"hello":                    {hello{Addr: "h:1", Life: 7, Deaf: true, Lost: true}, `{"addr":"h:1","life":7,"deaf":true,"lost":true}`, reads[hello]},
+		"hello of one that hears":  {hello{Addr: "h:1", Life: 7}, `{"addr":"h:1","life":7}`, reads[hello]},
+		"welcome":                  {welcome{Leader: "l", Addr: "h:2", Applied: 9, Wait: true}, `{"leader":"l","addr":"h:2","applied":9,"wait":true}`, reads[welcome]},
+		"heartbeat":                {heartbeat{Speaks: 4, Applied: 9, Signs: true, Clock: 5}, `{"speaks":4,"applied":9,"signs":true,"clock":5}`, reads[heartbeat]},
+		"heartbeat with who leads": {heartbeat{Applied: 9, Clock: 5, Leader: "l"}, `{"applied":9,"clock":5,"leader":"l"}`, reads[heartbeat]},
 		// What the release before reads, which takes no more.
 		"application with an old token": {application{Request: []byte{1}, Addr: "h:1", Token: "t"},
 			`{"request":"AQ==","addr":"h:1","token":"t"}`, reads[application]},

@@ -1,7 +1,8 @@
 // Package state is what the daemons of a cluster agree on: its nodes, its datasets,
-// where ranks run, which plans are settled, and which worker holds which unit of a
-// queue. It is a machine that commands are applied to, one after the other, in the
-// order of a replicated log.
+// where ranks read, which plans are settled, which worker holds which unit of a queue,
+// and in the shuffle pool which attempt of each map has won, and where its copies are.
+// It is a machine that commands are applied to, one after the other, in the order of a
+// replicated log.
 //
 // It is pure. Two machines that were given the same commands are the same, to
 // the byte of their snapshots, whatever the machine, the hour or the order of

@@ -25,7 +25,7 @@ import (
 const (
 	readyTime = 60 * time.Second // a large NVMe directory is looked through first
 	endTime   = 5 * time.Second  // for a child that was told to stop
-	maxLog    = 10 << 20         // of the log of one run and those before it
+	maxLog    = 10 << 20         // of the log of one daemon and those before it
 )
 
 // A Mounted is a mount that is ready.

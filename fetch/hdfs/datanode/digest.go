@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A digest is one run of SASL's DIGEST-MD5 (RFC 2831), the client's side: both
+// A digest is one exchange of SASL's DIGEST-MD5 (RFC 2831), the client's side: both
 // ends show that they know a password, and get keys from it.
 type digest struct {
 	who               proof
