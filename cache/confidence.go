@@ -1,5 +1,7 @@
 package cache
 
+import "rankfs/cache/ahead"
+
 // A confidence is how far it is believed that the readers of a series go on in order. A run of
 // opens that ends before it is proven, as the next open was elsewhere, lowers it: where opens
 // are at random some always follow each other by chance. The lower it is, the more opens in
@@ -35,17 +37,17 @@ func (c *confidence) first() int {
 
 // after is the Run of a reader that goes on at a step that is not ahead of it. A worker that
 // is late ends no run.
-func (c *confidence) after(r *reader, step uint64) int {
-	if c != nil && step < r.Pos && r.Pos-step <= c.late {
-		return min(r.Run, 1)
+func (c *confidence) after(at ahead.Cursor, step uint64) int {
+	if c != nil && step < at.Pos && at.Pos-step <= c.late {
+		return min(at.Run, 1)
 	}
-	c.ends(r)
+	c.ends(at)
 	return c.first()
 }
 
-// ends notes that the run of a reader is over.
-func (c *confidence) ends(r *reader) {
-	if c != nil && r.Run < proven {
+// ends notes that the run of a reader that stands there is over.
+func (c *confidence) ends(at ahead.Cursor) {
+	if c != nil && at.Run < proven {
 		c.broken = min(c.broken+1, mostBroken)
 	}
 }

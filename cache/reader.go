@@ -91,7 +91,7 @@ func (r *reader) opens(step, near uint64, c *confidence, now time.Time) (moved, 
 		return false, true
 	case step == r.stray || r.Run < trusted:
 		r.others.note(r.Pos, r.seen) // it may be another that opens this
-		r.Cursor, r.tempo, r.opened = ahead.Cursor{Run: c.after(r, step)}, tempo{}, 0
+		r.Cursor, r.tempo, r.opened = ahead.Cursor{Run: c.after(r.Cursor, step)}, tempo{}, 0
 	case step < r.Pos && r.Pos-step <= near: // one of a rank's several workers is a little late
 		r.stray = step + 1
 		r.opened |= 1 << (r.Pos - step - 1)

@@ -64,7 +64,7 @@ func (rs *readers) add(s Series, r *reader) *epoch {
 	}
 	if len(its) >= beside {
 		oldest := slices.MinFunc(its, func(a, b *reader) int { return a.seen.Compare(b.seen) })
-		rs.tenants.confidence(s).ends(oldest)
+		rs.tenants.confidence(s).ends(oldest.Cursor)
 		its[slices.Index(its, oldest)] = r
 		return ep
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rankfs/cache"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/views"
@@ -30,7 +31,7 @@ func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(c
 		return control.Warm{}, err
 	}
 	c := control.Warm{ViewName: control.NameOf(v.Called()), Kind: s.kind, Open: n.isOpen(v, s), Elsewhere: s.elsewhere(v)}
-	if err := s.look(ctx, n, &c); err != nil || r.Check || c.Ready == c.All {
+	if err := s.look(ctx, n.cache, &c); err != nil || r.Check || c.Ready == c.All {
 		return c, err
 	}
 	w := &warmUp{slabs: n, view: v, name: r.View, called: c.ViewName, share: s, of: c.All, ended: make(chan struct{})}
@@ -89,7 +90,7 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 		c.NoRoom, err = cmp.Or(c.TooLarge, strings.ReplaceAll(meta.Plain(err), "\n", "; ")), nil
 	}
 	// What was ready may have made way since: only looking tells.
-	lerr := w.share.look(context.WithoutCancel(ctx), w.slabs, &c)
+	lerr := w.share.look(context.WithoutCancel(ctx), w.slabs.cache, &c)
 	if err = errors.Join(err, lerr); err != nil {
 		return c, fmt.Errorf("warm up %s: %w", w.name, err)
 	}
@@ -171,7 +172,7 @@ func (w *warmUp) report(ctx context.Context, progress catalog.Reporter) {
 const reportEvery = 100 * time.Millisecond
 
 // look counts the batches or chunks that are ready, by the fastest tier that has them.
-func (s share) look(ctx context.Context, n *slabs, w *control.Warm) error {
+func (s share) look(ctx context.Context, in *cache.Cache, w *control.Warm) error {
 	w.All, w.Ready, w.RAM, w.Packed, w.NVMe = s.count(), 0, control.Made{}, control.Made{}, control.Made{}
 	tiers := map[string]*control.Made{control.TierRAM: &w.RAM, control.TierPacked: &w.Packed, control.TierNVMe: &w.NVMe}
 	for i := range w.All {
@@ -179,7 +180,7 @@ func (s share) look(ctx context.Context, n *slabs, w *control.Warm) error {
 			return ctx.Err()
 		}
 		rank, step := s.at(i)
-		if tier, ok := n.cache.Contains(s.series, rank, step); ok {
+		if tier, ok := in.Contains(s.series, rank, step); ok {
 			w.Ready++
 			tiers[tier].Batches++
 		}
