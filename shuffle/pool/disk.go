@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +36,8 @@ type disk struct {
 	bytes int64
 	log   *slog.Logger
 
-	naming sync.Mutex // before mu; held for the system calls that give a file its name
+	naming  sync.Mutex  // before mu; held for the system calls that give a file its name
+	opening atomic.Bool // the directory of a job, which may have been given up
 
 	mu struct {
 		sync.Mutex
@@ -49,6 +51,7 @@ type disk struct {
 const (
 	block    = 4096
 	restTime = 30 * time.Second // as long a disk that failed is left alone
+	patience = 10 * time.Second // for a disk to open the directory of a job
 )
 
 // openDisk opens a directory for a node. Two nodes may have the same one: each has its own
@@ -125,11 +128,11 @@ func (d *disk) give(bytes int64) {
 	d.mu.used -= bytes
 }
 
-// failed notes an error of writing. While the disk is left alone there are no others, but
-// of what was under way.
-func (d *disk) failed(err error) {
-	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) {
-		return
+// failed notes an error of writing, and reports whether it is one of the disk. While that is left
+// alone there are no others, but of what was under way.
+func (d *disk) failed(err error) bool {
+	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, errSilent) {
+		return false
 	}
 	d.mu.Lock()
 	again := time.Since(d.mu.failed) < restTime
@@ -138,6 +141,7 @@ func (d *disk) failed(err error) {
 	if !again {
 		d.log.Warn("the disk of the shuffle pool has failed, and is left alone for a while", "dir", d.root.Name(), "for", restTime, "cause", err)
 	}
+	return true
 }
 
 // jobs are the numbers of those that have a directory.
@@ -151,8 +155,38 @@ func (d *disk) jobs() (numbers []uint64) {
 	return numbers
 }
 
-// job opens the directory of a job, which is made.
+// job opens the directory of a job, which is made, or gives up if the disk does not answer.
+// It is called for one job at a time.
 func (d *disk) job(number uint64) (*os.Root, error) {
+	if !d.opening.CompareAndSwap(false, true) {
+		return nil, errSilent
+	}
+	type result struct {
+		root *os.Root
+		err  error
+	}
+	opened, late := make(chan result), make(chan struct{})
+	go func() {
+		root, err := d.openJob(number)
+		d.opening.Store(false)
+		select {
+		case opened <- result{root, err}:
+		case <-late:
+			if err == nil {
+				_ = root.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-opened:
+		return r.root, r.err
+	case <-time.After(patience):
+		close(late)
+		return nil, errSilent
+	}
+}
+
+func (d *disk) openJob(number uint64) (*os.Root, error) {
 	name := strconv.FormatUint(number, 10)
 	err := d.root.Mkdir(name, 0700)
 	if err == nil {
@@ -198,5 +232,7 @@ func (d *disk) forget(dir string) {
 // What a disk says that takes nothing.
 var (
 	errFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
-	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE")
+	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE, or see in its log why that failed")
+
+	errSilent = meta.Worded(meta.ErrUnavailable, "the disk of the shuffle pool does not answer")
 )

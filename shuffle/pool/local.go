@@ -142,17 +142,21 @@ func (l *local) makeFiles(j state.PoolJob) (*files, error) {
 	return f, nil
 }
 
-// addDisk opens the job's directory on the disk.
+// addDisk opens the job's directory on the disk. While that has failed there is none: the job has
+// memory alone, until it is adopted by another daemon.
 func (l *local) addDisk(f *files) error {
 	if l.disk == nil {
 		return nil
 	}
 	root, err := l.disk.job(f.number)
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		f.disk = f.storeOn(l.disk, root)
+	case l.disk.failed(err):
+		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.dir, "cause", err)
+		return nil
 	}
-	f.disk = f.storeOn(l.disk, root)
-	return nil
+	return err
 }
 
 // all are the files of all jobs, by number.

@@ -192,3 +192,29 @@ done`, "sh", stage)
 	}
 	n.loggedOnce("the disk of the shuffle pool has failed")
 }
+
+// A disk on which nothing can be made, or that does not answer, is done without: jobs that begin
+// meanwhile are in memory.
+func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newNode(t)
+	disk := newDisk(t, p, 24)
+	n := p.startPool("--pool-nvme", disk+"/pool:16MiB")
+	t.Cleanup(func() { tryCommand("fsfreeze", "-u", disk) })
+	const job = `
+		mkdir -p "$0/shuffle/$1/s"; echo maps=1 >"$0/shuffle/$1/s/spec"; echo words >"$0/shuffle/$1/s/.map-000000.0"
+		mv "$0/shuffle/$1/s/.map-000000.0" "$0/shuffle/$1/s/map-000000" && cat "$0/shuffle/$1/s/part-000000"`
+	begin := func(name string) {
+		t.Helper()
+		if got := tryCommand("sh", "-c", job, n.mount, name); got.out != "words\n" {
+			t.Errorf("job %s: %v", name, got)
+		}
+	}
+	sh(t, `mount -o remount,ro "$1"`, disk)
+	begin("read-only")
+	sh(t, `mount -o remount,rw "$1"; fsfreeze -f "$1"`, disk)
+	begin("silent")
+	begin("silent-still")
+	sh(t, `fsfreeze -u "$1"`, disk)
+	begin("after")
+}
