@@ -27,6 +27,7 @@ type testSeries struct {
 	noise   bool        // batches are random bytes, which nothing packs
 	quarter bool        // a quarter of each is, all through
 	last    bool        // no epoch follows
+	asked   bool        // a batch comes if it is asked for, and not before
 	next    *testSeries // that does; nil: the same again
 	fail    func(rank, step uint64) error
 	gate    chan struct{} // if set, a fill takes a token
@@ -59,7 +60,7 @@ func (p *testSeries) Next() cache.Series {
 }
 func (p *testSeries) Once() bool                   { return p.once }
 func (p *testSeries) Shared() bool                 { return p.share }
-func (p *testSeries) Ahead(uint64, uint64) bool    { return true }
+func (p *testSeries) Ahead(uint64, uint64) bool    { return !p.asked }
 func (p *testSeries) Steps() uint64                { return p.steps }
 func (p *testSeries) Size(rank, step uint64) int64 { return p.size }
 func (p *testSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {

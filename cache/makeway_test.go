@@ -28,7 +28,7 @@ func TestAnOpenThatWaitsCopiesNothing(t *testing.T) {
 		k := copying(t, "all-disk")
 		synctest.Wait()
 		k.HoldMover()
-		p := &testSeries{id: 1, steps: 101, size: 1 << 20, noise: true, last: true}
+		p := &testSeries{id: 1, steps: 101, size: 1 << 20, noise: true, last: true, asked: true}
 		for i := range uint64(32) {
 			open(t, k, p, 0, scattered(i, p.steps)).Release()
 		}
@@ -47,7 +47,7 @@ func TestAnOpenThatWaitsWritesNothingPacked(t *testing.T) {
 		k.HoldMover()
 		k.HoldChoices()
 		n, before := in(k, p), k.Stats()
-		other := &testSeries{id: 2, steps: 101, size: 512 << 10, noise: true, last: true}
+		other := &testSeries{id: 2, steps: 101, size: 512 << 10, noise: true, last: true, asked: true}
 		for i := range uint64(24) {
 			defer open(t, k, other, 0, scattered(i, other.steps)).Release()
 		}

@@ -184,7 +184,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 		if err != nil {
 			return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 		}
-		err = f.keep(g.Spec.Durable, r, in)
+		err = f.keep(ctx, g.Spec.Durable, r, in)
 		end()
 		if err != nil {
 			return nil, err
@@ -192,11 +192,11 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 		_, err = s.agree(ctx, &state.KeepCopy{StageName: nameOf(j, g), Node: s.config.Cluster.Self(), Map: r.Commit.Map, Sum: r.Commit.Sum, Has: true})
 		return nil, err
 	}
-	return nil, f.keep(g.Spec.Durable, r, in)
+	return nil, f.keep(ctx, g.Spec.Durable, r, in)
 }
 
 // keep keeps a copy that comes, for which it looks for room before anything of it has.
-func (f *files) keep(lasting bool, r copyRequest, in io.Reader) error {
+func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Reader) error {
 	before := r.before()
 	if err := f.hasRoom(lasting, r.bytes()); err != nil {
 		f.tailed.forget(before)
@@ -213,7 +213,7 @@ func (f *files) keep(lasting bool, r copyRequest, in io.Reader) error {
 	if name := mapPath(r.Stage, r.Commit); r.Has > 0 {
 		err = f.complete(lasting, name, t, before, r.Has, in)
 	} else {
-		err = f.take(lasting, name, t, in)
+		err = f.take(ctx, lasting, name, t, in)
 	}
 	if err != nil {
 		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)

@@ -48,7 +48,7 @@ func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s 
 // copyTo makes one copy: on this node the file is given the name of the map.
 func (g stage) copyTo(ctx context.Context, node string, is state.PoolStage, c state.Commit, s *sealing) error {
 	if node == c.Writer {
-		return s.name(c, is.Spec.Durable)
+		return s.name(ctx, c, is.Spec.Durable)
 	}
 	return g.job.pool.peers.sendCopy(ctx, node, is, c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
 }

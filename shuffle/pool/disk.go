@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,8 +36,8 @@ type disk struct {
 	bytes int64
 	log   *slog.Logger
 
-	naming  sync.Mutex  // before mu; held for the system calls that give a file its name
-	opening atomic.Bool // the directory of a job, which may have been given up
+	errands errands
+	naming  sync.Mutex // before mu; held for the system calls that give a file its name
 
 	mu struct {
 		sync.Mutex
@@ -51,7 +51,6 @@ type disk struct {
 const (
 	block    = 4096
 	restTime = 30 * time.Second // as long a disk that failed is left alone
-	patience = 10 * time.Second // for a disk to open the directory of a job
 )
 
 // openDisk opens a directory for a node. Two nodes may have the same one: each has its own
@@ -105,7 +104,7 @@ func blocks(bytes int64) int64 { return (bytes + block - 1) / block * block }
 func (d *disk) take(bytes int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.used+bytes > d.bytes || time.Since(d.mu.failed) < restTime {
+	if d.mu.used+bytes > d.bytes || !d.well() {
 		return false
 	}
 	d.mu.used += bytes
@@ -116,7 +115,7 @@ func (d *disk) take(bytes int64) bool {
 func (d *disk) free() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.mu.failed) < restTime {
+	if !d.well() {
 		return 0
 	}
 	return max(0, d.bytes-d.mu.used)
@@ -155,35 +154,19 @@ func (d *disk) jobs() (numbers []uint64) {
 	return numbers
 }
 
-// job opens the directory of a job, which is made, or gives up if the disk does not answer.
-// It is called for one job at a time.
+// job opens the directory of a job, which is made.
 func (d *disk) job(number uint64) (*os.Root, error) {
-	if !d.opening.CompareAndSwap(false, true) {
-		return nil, errSilent
+	var root *os.Root
+	err := d.errand(context.Background(), jobPatience, func(e *errand) error {
+		return e.do(func() (err error) {
+			root, err = d.openJob(number)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
-	type result struct {
-		root *os.Root
-		err  error
-	}
-	opened, late := make(chan result), make(chan struct{})
-	go func() {
-		root, err := d.openJob(number)
-		d.opening.Store(false)
-		select {
-		case opened <- result{root, err}:
-		case <-late:
-			if err == nil {
-				_ = root.Close()
-			}
-		}
-	}()
-	select {
-	case r := <-opened:
-		return r.root, r.err
-	case <-time.After(patience):
-		close(late)
-		return nil, errSilent
-	}
+	return root, nil
 }
 
 func (d *disk) openJob(number uint64) (*os.Root, error) {
@@ -200,17 +183,39 @@ func (d *disk) openJob(number uint64) (*os.Root, error) {
 
 // drop removes the directory of a job.
 func (d *disk) drop(number uint64) error {
-	name := strconv.FormatUint(number, 10)
-	bytes, err := usage(d.root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	d.forget(filepath.Join(d.root.Name(), name))
-	if err = errors.Join(err, d.root.RemoveAll(name)); err == nil {
-		d.give(bytes)
+	return d.remove(d.root, strconv.FormatUint(number, 10))
+}
+
+// remove removes a directory below one of its own.
+func (d *disk) remove(root *os.Root, name string) error {
+	return d.errand(context.Background(), patience, func(e *errand) error {
+		bytes := int64(0)
+		err := e.do(func() (err error) {
+			bytes, err = usage(root, name)
+			return err
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		d.forget(filepath.Join(root.Name(), name))
+		if err = errors.Join(err, e.do(func() error { return root.RemoveAll(name) })); err == nil {
+			d.give(bytes)
+		}
+		return err
+	})
+}
+
+// errand has work done on the disk, as errands do.
+func (d *disk) errand(ctx context.Context, patience time.Duration, work func(*errand) error) error {
+	err := d.errands.wait(ctx, patience, work)
+	if err == errSilent {
+		d.failed(err)
 	}
 	return err
 }
+
+// well reports whether it is not left alone. The lock is held.
+func (d *disk) well() bool { return time.Since(d.mu.failed) >= restTime && !d.errands.silent() }
 
 // lasts reports whether the name of a directory is known to last, from now on if so.
 func (d *disk) lasts(dir string, now bool) bool {
@@ -233,6 +238,4 @@ func (d *disk) forget(dir string) {
 var (
 	errFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
 	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE, or see in its log why that failed")
-
-	errSilent = meta.Worded(meta.ErrUnavailable, "the disk of the shuffle pool does not answer")
 )

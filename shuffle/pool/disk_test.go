@@ -62,12 +62,12 @@ func TestCopiesThatComeAtOnce(t *testing.T) {
 	name, _, all := mapOfBytes(t, b)
 	r, w := io.Pipe()
 	first := make(chan error, 1)
-	go func() { first <- f.take(false, name, all, r) }()
+	go func() { first <- f.take(t.Context(), false, name, all, r) }()
 	if _, err := io.WriteString(w, b[:100]); err != nil {
 		t.Fatal(err)
 	}
 	second := strings.NewReader(b)
-	if err := f.take(false, name, all, second); !errors.Is(err, meta.ErrNoSpace) || second.Len() < len(b) {
+	if err := f.take(t.Context(), false, name, all, second); !errors.Is(err, meta.ErrNoSpace) || second.Len() < len(b) {
 		t.Errorf("the second copy: %v; %d bytes of it were not read", err, second.Len())
 	}
 	if err := f.hasRoom(false, int64(len(b))); !errors.Is(err, meta.ErrNoSpace) {
@@ -77,7 +77,7 @@ func TestCopiesThatComeAtOnce(t *testing.T) {
 	if err := <-first; !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the first copy: %v", err)
 	}
-	if err := f.take(false, name, all, second); err != nil {
+	if err := f.take(t.Context(), false, name, all, second); err != nil {
 		t.Errorf("the second copy, when the first has failed: %v", err)
 	}
 	if n := f.ram.arriving.Load(); n != 0 {
@@ -99,7 +99,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	begin := func() coming {
 		r, w := io.Pipe()
 		one := coming{w, make(chan error, 1)}
-		go func() { one.err <- f.take(true, name, all, r) }()
+		go func() { one.err <- f.take(t.Context(), true, name, all, r) }()
 		if _, err := io.WriteString(w, b[:100]); err != nil {
 			t.Fatal(err)
 		}
@@ -150,13 +150,13 @@ func TestFullOrFailedDisk(t *testing.T) {
 	f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
 	b := strings.Repeat("x", 3*block)
 	name, c, all := mapOfBytes(t, b)
-	if err := f.take(true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || f.hasMap(9, c) {
+	if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || f.hasMap(9, c) {
 		t.Errorf("more than there is room for: %v", err)
 	}
-	if err := f.take(false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
+	if err := f.take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
 		t.Errorf("what memory has room for: %v", err)
 	}
-	if err := f.take(false, name, all, bytes.NewReader([]byte(strings.Repeat("y", 3*block)))); !errors.Is(err, meta.ErrCorrupt) {
+	if err := f.take(t.Context(), false, name, all, bytes.NewReader([]byte(strings.Repeat("y", 3*block)))); !errors.Is(err, meta.ErrCorrupt) {
 		t.Errorf("other bytes: %v", err)
 	}
 	f.drop(name)
@@ -167,11 +167,11 @@ func TestFullOrFailedDisk(t *testing.T) {
 	if n := strings.Count(log.String(), "has failed"); n != 1 {
 		t.Errorf("that the disk failed is logged %d times", n)
 	}
-	if err := f.take(true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
+	if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("a disk that failed: %v", err)
 	}
 	f.disk.disk.mu.failed = f.disk.disk.mu.failed.Add(-restTime)
-	if err := f.take(true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
+	if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
 		t.Errorf("a disk that had failed: %v", err)
 	}
 	f.drop(name)

@@ -152,7 +152,7 @@ func (l *local) addDisk(f *files) error {
 	switch {
 	case err == nil:
 		f.disk = f.storeOn(l.disk, root)
-	case l.disk.failed(err):
+	case err == errFull, l.disk.failed(err):
 		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.dir, "cause", err)
 		return nil
 	}

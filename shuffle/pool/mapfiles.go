@@ -123,22 +123,22 @@ func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
 
 // take keeps a map of which r has the bytes: on the disk if there is one. What has to last
 // is nowhere else.
-func (f *mapFiles) take(lasting bool, name string, t table, r io.Reader) error {
+func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t table, r io.Reader) error {
 	switch {
 	case f.disk != nil:
-		if err := f.disk.put(name, t, r, lasting); err != errFull || lasting {
+		if err := f.disk.put(ctx, name, t, r, lasting); err != errFull || lasting {
 			return err
 		}
 	case lasting:
 		return errNone
 	}
-	return f.store().put(name, t, r, false)
+	return f.store().put(ctx, name, t, r, false)
 }
 
 // copyToDisk has a map on the disk, too.
-func (f *mapFiles) copyToDisk(stage uint64, c state.Commit) error {
+func (f *mapFiles) copyToDisk(ctx context.Context, stage uint64, c state.Commit) error {
 	return f.checked(stage, c, func(m *openedMap, t table) error {
-		return f.disk.put(mapPath(stage, c), t, io.NewSectionReader(m, 0, c.Size+1), true)
+		return f.disk.put(ctx, mapPath(stage, c), t, io.NewSectionReader(m, 0, c.Size+1), true)
 	})
 }
 

@@ -210,7 +210,7 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 	} {
 		f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
 		name, c, all := mapOfBytes(t, text)
-		if err := f.store().put(name, all, strings.NewReader(text), false); err != nil {
+		if err := f.store().put(t.Context(), name, all, strings.NewReader(text), false); err != nil {
 			t.Fatal(err)
 		}
 		m, err := f.open.get(name, c.Size, f.openMap)
@@ -236,7 +236,7 @@ func TestTableThatWasNotFinished(t *testing.T) {
 	f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
 	name, c, all := mapOfBytes(t, "0123456789abcdef")
 	memory := f.store()
-	if err := errors.Join(memory.put(name, all, strings.NewReader("0123456789abcdef"), false), os.WriteFile(memory.at(name+idx), all[:5], 0600)); err != nil {
+	if err := errors.Join(memory.put(t.Context(), name, all, strings.NewReader("0123456789abcdef"), false), os.WriteFile(memory.at(name+idx), all[:5], 0600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := memory.placeTable(name+idx, int64(len(all)), strings.NewReader(string(all))); err != nil {

@@ -128,13 +128,17 @@ func (s *sealing) close() error {
 // name gives the file the name of a map, beside a table, behind which stands what comes after
 // the file; or, if it has to last, has the bytes under that name on the disk. Where it has the
 // name already it may have been agreed on, and keeps it whatever comes.
-func (s *sealing) name(c state.Commit, lasting bool) error {
+func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error {
 	to := mapPath(s.stage, c)
 	has := s.files.hasMap(s.stage, c)
 	s.named = !has
 	switch {
 	case lasting:
-		return s.files.take(true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
+		err := s.files.take(ctx, true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
+		if errors.Is(err, errSilent) || ctx.Err() != nil { // what is left there is swept
+			s.named = false
+		}
+		return err
 	case has:
 		return nil
 	}

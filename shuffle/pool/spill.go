@@ -103,7 +103,7 @@ func (s *spill) movable() (all []movable) {
 func (s *spill) move(ctx context.Context, m movable) error {
 	f, name := m.files, mapPath(m.stage, m.is)
 	defer f.expect(name)()
-	if err := f.copyToDisk(m.stage, m.is); err != nil {
+	if err := f.copyToDisk(ctx, m.stage, m.is); err != nil {
 		return s.suspect(ctx, f, m.stage, m.is, err)
 	}
 	memory := f.store()

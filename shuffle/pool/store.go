@@ -3,6 +3,7 @@ package pool
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,40 +53,57 @@ func (s store) link(file *os.File, name string) error {
 	return unix.Linkat(int(file.Fd()), "", unix.AT_FDCWD, s.at(name), unix.AT_EMPTY_PATH)
 }
 
-// remove removes a file.
+// remove removes a file. What stays on a disk that does not answer is swept.
 func (s store) remove(name string) {
-	info, err := s.Lstat(name)
-	if err == nil && s.Remove(name) == nil && s.disk != nil {
-		s.disk.give(blocks(info.Size()))
+	if s.disk == nil {
+		_ = s.Remove(name)
+		return
 	}
+	_ = s.disk.errand(context.Background(), patience, func(e *errand) error {
+		return e.do(func() error {
+			info, err := s.Lstat(name)
+			if err == nil {
+				err = s.Remove(name)
+			}
+			if err == nil {
+				s.disk.give(blocks(info.Size()))
+			}
+			return err
+		})
+	})
 }
 
 // removeAll removes a directory.
 func (s store) removeAll(name string) {
-	bytes := int64(0)
-	if s.disk != nil {
-		bytes, _ = usage(s.Root, name)
-		s.disk.forget(s.at(name))
-	}
 	s.open.below(name)
-	if s.RemoveAll(name) == nil && s.disk != nil {
-		s.disk.give(bytes)
+	if s.disk != nil {
+		_ = s.disk.remove(s.Root, name)
+		return
 	}
+	_ = s.RemoveAll(name)
 }
 
 // put writes a map and its table, of which r has the bytes; if lasting so that both are on
 // the disk afterwards.
-func (s store) put(name string, t table, r io.Reader, lasting bool) error {
-	if err := s.MkdirAll(path.Dir(name), 0700); err != nil {
+func (s store) put(ctx context.Context, name string, t table, r io.Reader, lasting bool) error {
+	if s.disk == nil {
+		return s.putBy(nil, name, t, r, lasting)
+	}
+	return s.disk.errand(ctx, patience, func(e *errand) error { return s.putBy(e, name, t, r, lasting) })
+}
+
+func (s store) putBy(e *errand, name string, t table, r io.Reader, lasting bool) error {
+	if err := e.do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
 		return err
 	}
-	err := beside(lasting, func() error { return s.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
-		func(table func() error) error { return s.place(name, t.size(), t.check(r, 0), lasting, table) })
+	size := t.size()
+	err := beside(lasting, func() error { return s.place(e, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
+		func(table func() error) error { return s.place(e, name, size, t.check(r, 0), lasting, table) })
 	s.open.one(name) // what had the name before
 	if err != nil || !lasting {
 		return err
 	}
-	return s.sync(path.Dir(name))
+	return e.do(func() error { return s.sync(path.Dir(name)) })
 }
 
 // beside does one thing and another one, which may wait for it. Files of which both are to last
@@ -110,7 +128,7 @@ func beside(lasting bool, one func() error, other func(done func() error) error)
 
 // place writes a file that has its name once it is whole, and once what it is not to be
 // without is done, if there is something. There may be one of that name, with the same bytes.
-func (s store) place(name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
+func (s store) place(e *errand, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
 		if !s.disk.take(blocks(size)) {
 			return errFull
@@ -135,22 +153,27 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 		return err
 	}
 	defer done()
-	f, err := s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+	var f *os.File
+	err = e.do(func() (err error) {
+		f, err = s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	_, err = copyAll(f, r)
+	w := &output{errand: e, file: f, lasting: lasting}
+	_, err = copyAll(w, e.reading(r))
 	if err == nil && lasting {
-		err = f.Sync()
+		err = w.sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil && with != nil {
 		err = with()
 	}
-	if err != nil {
-		return errors.Join(err, s.Remove(unfinished))
+	if err == nil {
+		err = e.do(func() error { return s.rename(unfinished, name) })
 	}
-	if err := s.rename(unfinished, name); err != nil {
+	if err != nil {
 		return errors.Join(err, s.Remove(unfinished))
 	}
 	return nil
@@ -162,7 +185,7 @@ func (s store) place(name string, size int64, r io.Reader, lasting bool, with fu
 func (s store) placeTable(name string, size int64, r io.Reader) error {
 	f, err := s.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
 	if errors.Is(err, fs.ErrExist) {
-		return s.place(name, size, r, false, nil)
+		return s.place(nil, name, size, r, false, nil)
 	}
 	if err != nil {
 		return err

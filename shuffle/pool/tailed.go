@@ -226,7 +226,7 @@ func (f *files) complete(lasting bool, name string, t table, before string, has 
 		return err
 	}
 	in := came.in
-	err := beside(lasting, func() error { return in.place(name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
+	err := beside(lasting, func() error { return in.place(nil, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
 		if !lasting {
 			return nil
 		}

@@ -218,3 +218,24 @@ func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 	sh(t, `fsfreeze -u "$1"`, disk)
 	begin("after")
 }
+
+// Nobody is kept by a disk that does not answer: who has a map committed that is to last can be
+// interrupted, what is in memory goes on, and the same rename goes well when the disk is back.
+func TestADiskOfThePoolIsSilent(t *testing.T) {
+	t.Parallel()
+	p := newNode(t)
+	disk := newDisk(t, p, 24)
+	n := p.startPool("--pool-nvme", disk+"/pool:16MiB")
+	t.Cleanup(func() { tryCommand("fsfreeze", "-u", disk) })
+	got := sh(t, `cd "$1/shuffle"; mkdir -p job/lasts job/s
+		echo maps=1 ack=durable >job/lasts/spec; echo maps=2 >job/s/spec
+		echo words >job/lasts/.map-000000.0; for i in 0 1; do echo $i >job/s/.map-00000$i.0; done; mv job/s/.map-000000.0 job/s/map-000000
+		fsfreeze -f "$2"
+		timeout -s INT 2 mv job/lasts/.map-000000.0 job/lasts/map-000000 || echo $?
+		mv job/s/.map-000001.0 job/s/map-000001; cat job/s/part-000000
+		fsfreeze -u "$2"
+		mv job/lasts/.map-000000.0 job/lasts/map-000000; cat job/lasts/part-000000`, n.mount, disk)
+	if want := "124\n0\n1\nwords\n"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,104 @@
+package pool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stuck is work of which the disk answers when it is told to.
+func stuck(answer <-chan struct{}) func(*errand) error {
+	return func(e *errand) error {
+		return e.do(func() error {
+			<-answer
+			return nil
+		})
+	}
+}
+
+// Nobody waits for a disk that does not answer, nor does anything else begin there, until it
+// has answered, and has been left alone for a while.
+func TestADiskThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := onDisk(t, 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
+		d, answer := f.disk.disk, make(chan struct{})
+		begun := time.Now()
+		if err := d.errand(t.Context(), patience, stuck(answer)); !errors.Is(err, errSilent) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it does not answer: %v", err)
+		}
+		if took := time.Since(begun); took < patience || took > 2*patience {
+			t.Errorf("it was waited for for %v", took)
+		}
+		name, _, all := mapOfBytes(t, "words")
+		take := func() error { return f.take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))) }
+		for range 2 {
+			if err := take(); err != errFull || d.free() > 0 {
+				t.Errorf("meanwhile a map is %v, and %d bytes are free", err, d.free())
+			}
+			time.Sleep(2 * restTime)
+		}
+		close(answer)
+		synctest.Wait()
+		if err := take(); err != nil {
+			t.Error(err)
+		}
+		if n := bytes.Count(log.Bytes(), []byte("\n")); n != 1 {
+			t.Errorf("the log says %s", &log)
+		}
+	})
+}
+
+// A user who gives up waits no longer, and what is slow to come is no fault of the disk.
+func TestAnErrandIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)).disk.disk, make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := d.errand(ctx, patience, stuck(answer)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
+			t.Errorf("it was left: %v", err)
+		}
+		if d.free() == 0 {
+			t.Error("a disk that is slow for a second is left alone")
+		}
+		close(answer)
+
+		reads := 0
+		slow := readerOf(func(b []byte) (int, error) {
+			reads++
+			time.Sleep(2 * patience)
+			return len(b), nil
+		})
+		copies := func(n int64) func(*errand) error {
+			return func(e *errand) error {
+				_, err := io.CopyN(io.Discard, e.reading(slow), n)
+				return err
+			}
+		}
+		if err := d.errand(t.Context(), patience, copies(1)); err != nil {
+			t.Errorf("of what comes slowly: %v", err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		begun := time.Now()
+		if err := d.errand(ctx, patience, copies(1<<20)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("left amid a read: %v", err)
+		}
+		if took := time.Since(begun); took != 2*patience {
+			t.Errorf("it was left after %v, and what it read was read until %v", took, 2*patience)
+		}
+		time.Sleep(time.Hour)
+		if reads != 2 {
+			t.Errorf("%d reads, of which one was after nobody waited", reads)
+		}
+	})
+}
+
+type readerOf func([]byte) (int, error)
+
+func (r readerOf) Read(b []byte) (int, error) { return r(b) }
