@@ -147,14 +147,9 @@ func (d *division) addUp(memory Memory) error {
 	}
 	var out output
 	c := combiner{Spec: d.Spec, out: &out}
-	t.each(func(at int, key []byte, value int64) {
+	t.each(func(slot int, key []byte) {
 		d.parts[partOf(key, uint64(len(d.parts)))].records++
-		var r []byte
-		if d.Combine == meta.First {
-			r, _ = d.first(d.from[at:])
-		}
-		c.begin(r, key, value)
-		c.end()
+		t.put(slot, &c)
 	})
 	d.tally, d.added = t, out.at
 	return nil
@@ -257,7 +252,7 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		p.at++
 	}
 	if d.tally != nil {
-		d.tally.each(func(at int, key []byte, _ int64) { put(at, key, partOf(key, uint64(len(d.parts)))) })
+		d.tally.each(func(slot int, key []byte) { put(slot, key, partOf(key, uint64(len(d.parts)))) })
 		return all, nil
 	}
 	return all, d.each(func(at int, _, key []byte, part uint64) error {
@@ -284,8 +279,12 @@ func (d *division) upTo(part int) []byte {
 func (d *division) sort(all []entry) error {
 	var left atomic.Bool
 	defer context.AfterFunc(d.ctx, func() { left.Store(true) })()
+	var slots []slot
+	if d.tally != nil {
+		slots = d.tally.slots
+	}
 	for i := range d.parts {
-		s := sorter{d.Spec, d.upTo(i), &left}
+		s := sorter{d.Spec, d.upTo(i), slots, &left}
 		s.sort(d.of(all, i))
 	}
 	return d.ctx.Err()
@@ -335,13 +334,13 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 			if k%together == 0 {
 				d.touch(of[k:min(k+together, len(of))])
 			}
+			if d.tally != nil {
+				d.tally.put(int(e.at), &c)
+				continue
+			}
 			r, err := d.first(from[e.at:])
 			if err == nil {
-				if key := d.key(r); d.tally != nil {
-					c.begin(r, key, d.tally.of(e.at, key))
-				} else {
-					err = c.take(r, key)
-				}
+				err = c.take(r, d.key(r))
 			}
 			if err != nil {
 				return fmt.Errorf("record at byte %d: %w", e.at, err)
@@ -359,7 +358,11 @@ const together = 16
 func (d *division) touch(some []entry) {
 	sum := byte(0)
 	for _, e := range some {
-		sum += d.from[e.at]
+		if d.tally != nil {
+			sum += byte(d.tally.slots[e.at].value)
+		} else {
+			sum += d.from[e.at]
+		}
 	}
 	d.touched = sum
 }

@@ -12,7 +12,7 @@ import (
 // more: what needs that reads the record anyway.
 type entry struct {
 	prefix uint64 // of what is left of its key, once as much was compared as others have too
-	at     uint64 // in the map
+	at     uint64 // in the map, or the slot of a key that was added up
 }
 
 // A sorter sorts entries by the keys of their records, and those of one key by where they
@@ -21,6 +21,7 @@ type entry struct {
 type sorter struct {
 	Spec
 	from []byte       // what the records are in
+	of   []slot       // if entries have slots, and not records
 	left *atomic.Bool // nobody waits for it any more
 }
 
@@ -140,6 +141,10 @@ func (s *sorter) compareEntries(a, b entry) int {
 }
 
 func (s *sorter) keyOf(e entry) []byte {
-	r, _ := s.first(s.from[e.at:]) // it was found before
+	at := e.at
+	if s.of != nil {
+		at = s.of[at].first - 1
+	}
+	r, _ := s.first(s.from[at:]) // it was found before
 	return s.key(r)
 }

@@ -9,6 +9,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"unsafe"
+
+	"rankfs/meta"
 )
 
 // A tally is what the records of each key of a map come to, in a table by hashes of keys. Of
@@ -23,6 +25,7 @@ type tally struct {
 	records int    // of the map so far
 	next    []slot // that are to be added
 	touched uint64 // of slots that are read to have them near
+	short   [nameBytes]byte
 }
 
 // A slot of the table is free if it has no record.
@@ -187,19 +190,29 @@ func (t *tally) keyOf(one slot) []byte {
 	return t.key(r)
 }
 
-// of is what the records of a key have come to, of which one is at a place.
-func (t *tally) of(at uint64, key []byte) int64 { return t.find(slot{nameOf(key), at + 1, 0}).value }
-
-// each calls f for each key, which may be overwritten afterwards, with where its first record is.
-func (t *tally) each(f func(at int, key []byte, value int64)) {
-	var short [nameBytes]byte
-	for _, s := range t.slots {
-		switch {
-		case s.first == 0:
-		case s.name.isShort():
-			f(int(s.first-1), s.name.key(&short), s.value)
-		default:
-			f(int(s.first-1), t.keyOf(s), s.value)
+// each calls f for each key, which may be overwritten afterwards, with the slot that it has.
+func (t *tally) each(f func(slot int, key []byte)) {
+	for i := range t.slots {
+		if t.slots[i].first != 0 {
+			f(i, t.keyIn(i))
 		}
 	}
+}
+
+// keyIn is the key of a slot, until there is another one.
+func (t *tally) keyIn(slot int) []byte {
+	if s := t.slots[slot]; !s.name.isShort() {
+		return t.keyOf(s)
+	}
+	return t.slots[slot].name.key(&t.short)
+}
+
+// put puts what the records of a slot's key have come to.
+func (t *tally) put(slot int, c *combiner) {
+	s, r := t.slots[slot], []byte(nil)
+	if t.Combine == meta.First {
+		r, _ = t.Spec.first(t.from[s.first-1:]) // it was found before
+	}
+	c.begin(r, t.keyIn(slot), s.value)
+	c.end()
 }
