@@ -64,7 +64,7 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (o
 	})
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EFAULT): // a hole of what was written takes memory when it is read
-		return nil, meta.Worded(meta.ErrNoSpace, "there is no room to divide it, which takes as much memory of the pool again as it has bytes, and 16 bytes for each record that is sorted or combined: mount with a larger --pool-ram, or write smaller maps: %w", err)
+		return nil, meta.Worded(meta.ErrNoSpace, "there is no room to divide it, which takes as much memory of the pool again as it has bytes, and 16 bytes for each record that is sorted or combined: mount with a larger --pool-ram, remove jobs, or write smaller maps: %w", err)
 	case err != nil:
 		return nil, err
 	}

@@ -244,7 +244,7 @@ func (p *column) measureHere(ctx context.Context, maps []int) ([]piece, error) {
 }
 
 func lost(c state.Commit) error {
-	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset", c.Map)
+	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset JOB/STAGE", c.Map)
 }
 
 // lengthOfPieces is how many bytes they have together.

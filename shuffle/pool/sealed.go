@@ -103,7 +103,7 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 	case p.records.Kind == meta.Fixed:
 		for i, one := range p.pieces {
 			if one.n%size != 0 {
-				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset",
+				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset JOB/STAGE",
 					p.at(i).Map, one.n, p.Number, size)
 			}
 		}

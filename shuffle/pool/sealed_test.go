@@ -217,7 +217,7 @@ func TestStagesThatAreNoSources(t *testing.T) {
 	}{
 		"open":    {meta.ErrBusy, "not sealed yet: 1 of 2 maps are committed; not yet 1"},
 		"endless": {meta.ErrBusy, "when it is all, say so: rankfs shuffle seal j/endless"},
-		"lost":    {meta.ErrLost, "commit the same bytes again, or begin the stage anew with: rankfs shuffle reset"},
+		"lost":    {meta.ErrLost, "commit the same bytes again, or begin the stage anew with: rankfs shuffle reset JOB/STAGE"},
 		"cut":     {meta.ErrInvalid, "a record has 8"},
 		"none":    {meta.ErrNotExist, "stage none of job j"},
 		"blob":    {meta.ErrInvalid, "every job has something else of that name"},

@@ -90,7 +90,7 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 		s.table, err = sum.end()
 	}
 	if errors.Is(err, unix.EFAULT) {
-		return meta.Worded(meta.ErrNoSpace, "holes in it take as much memory of the pool as other bytes, and there is no room: mount with a larger --pool-ram, or write smaller maps: %w", err)
+		return meta.Worded(meta.ErrNoSpace, "holes in it take as much memory of the pool as other bytes, and there is no room: mount with a larger --pool-ram, remove jobs, or write smaller maps: %w", err)
 	}
 	return err
 }
