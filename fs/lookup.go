@@ -97,10 +97,7 @@ func (t *Tree) Drop(dataset string) {
 
 // forget tells the kernel that the names are gone, from a goroutine of its own.
 func (c *connection) forget(gone ...*viewDir) {
-	if c.server == nil {
-		return
-	}
-	c.notices.Go(func() {
+	c.notices.tell(func() {
 		for _, d := range gone {
 			// ENOENT: the kernel did not remember it.
 			c.server.EntryNotify(inoDatasets, d.name)

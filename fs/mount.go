@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -37,7 +36,7 @@ type connection struct {
 
 	watches    context.Context // of queues; ends with the mount
 	endWatches context.CancelFunc
-	notices    sync.WaitGroup // goroutines that tell the kernel
+	notices    notices
 }
 
 func (c *connection) init(log *slog.Logger) {
@@ -76,6 +75,7 @@ func (t *Tree) Mount(dir string) (err error) {
 		t.readAhead(dir)
 	}
 	t.served = make(chan struct{})
+	t.notices.begin()
 	go t.serve()
 	return nil
 }
@@ -124,7 +124,7 @@ func (c *connection) serve() {
 	defer close(c.served)
 	c.server.Serve()
 	c.endWatches()
-	c.notices.Wait()
+	c.notices.end()
 	c.device.Close()
 }
 

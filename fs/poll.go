@@ -147,7 +147,7 @@ func (c *connection) watch(r *reading) {
 	ctx, stop := context.WithCancel(c.watches)
 	r.mu.stop = stop
 	handle := r.mu.handle
-	c.notices.Go(func() {
+	c.notices.tell(func() {
 		defer stop()
 		for !r.queue.Ready(ctx, true) {
 			if ctx.Err() != nil {
