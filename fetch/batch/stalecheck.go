@@ -18,9 +18,9 @@ const (
 )
 
 // A staleCheck finds out whether a source that another node alone has is still what was
-// indexed. The node is asked when an open or a command wants to know and the answer is older than answerAge,
-// once for all that want to know then. A node that gives no answer, also one of a release that
-// does not know the call, takes nothing back of what it said before.
+// indexed. The node is asked when an open or a command wants to know and the answer is older
+// than answerAge, once for all that want to know then. A node that gives no answer, also one of
+// a release that does not know the call, takes nothing back of what it said before.
 type staleCheck struct {
 	ask  func(ctx context.Context, node string) error // wraps meta.ErrStale: it is not; nil: nobody can be asked
 	turn chan struct{}                                // of the one that asks, while the others wait

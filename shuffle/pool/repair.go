@@ -27,7 +27,8 @@ type refused struct{ stage, number uint64 }
 // the most endangered first. Of which more have one than should, the last gives up its own.
 //
 // A node that did not take a copy is not asked again in this round, as it may take long to
-// say so; one that has no room for it is asked for smaller ones. When other nodes are up, other maps may be the most endangered: a round ends.
+// say so; one that has no room for it is asked for smaller ones. When other nodes are up, other
+// maps may be the most endangered: a round ends.
 func (r repairer) repair(ctx context.Context) (again bool) {
 	nodes := r.config.Nodes()
 	up, active := up(nodes), activeNodes(nodes)

@@ -103,10 +103,10 @@ func (u *uses) follow(ctx context.Context) {
 	}
 }
 
-// idleJobs are those that nobody uses, and of which no dataset is made, and since when this node knows that. Clocks of
-// nodes may jump, and what is gone is lost, so the time that a job may live unused is
-// measured by each node, from when it sees that; the cluster drops the job if nobody has
-// used it since.
+// idleJobs are those that nobody uses, and of which no dataset is made, and since when this
+// node knows that. Clocks of nodes may jump, and what is gone is lost, so the time that a job
+// may live unused is measured by each node, from when it sees that; the cluster drops the job
+// if nobody has used it since.
 type idleJobs map[uint64]idleJob
 
 type idleJob struct {

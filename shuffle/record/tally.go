@@ -115,7 +115,7 @@ func (t *tally) grow(n int) error {
 	t.room, t.slots = b, unsafe.Slice((*slot)(unsafe.Pointer(unsafe.SliceData(b))), n)
 	for _, s := range was {
 		if s.first != 0 {
-			*t.free(s.name) = s
+			*t.find(s) = s
 		}
 	}
 	t.memory.Free(room)
@@ -175,14 +175,6 @@ func (t *tally) find(one slot) *slot {
 			return s
 		}
 	}
-}
-
-// free is the slot that a name is to have which has none.
-func (t *tally) free(n name) *slot {
-	i := n.hash()
-	for ; t.slots[i&uint64(len(t.slots)-1)].first != 0; i++ {
-	}
-	return &t.slots[i&uint64(len(t.slots)-1)]
 }
 
 func (t *tally) keyOf(one slot) []byte {

@@ -193,14 +193,20 @@ done`, "sh", stage)
 	n.loggedOnce("the disk of the shuffle pool has failed")
 }
 
+// poolOnADisk is a node whose pool has a disk of its own, which may be frozen.
+func poolOnADisk(t *testing.T) (n *node, disk string) {
+	t.Helper()
+	p := newNode(t)
+	disk = newDisk(t, p, 24)
+	t.Cleanup(func() { tryCommand("fsfreeze", "-u", disk) })
+	return p.startPool("--pool-nvme", disk+"/pool:16MiB"), disk
+}
+
 // A disk on which nothing can be made, or that does not answer, is done without: jobs that begin
 // meanwhile are in memory.
 func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 	t.Parallel()
-	p := newNode(t)
-	disk := newDisk(t, p, 24)
-	n := p.startPool("--pool-nvme", disk+"/pool:16MiB")
-	t.Cleanup(func() { tryCommand("fsfreeze", "-u", disk) })
+	n, disk := poolOnADisk(t)
 	const job = `
 		mkdir -p "$0/shuffle/$1/s"; echo maps=1 >"$0/shuffle/$1/s/spec"; echo words >"$0/shuffle/$1/s/.map-000000.0"
 		mv "$0/shuffle/$1/s/.map-000000.0" "$0/shuffle/$1/s/map-000000" && cat "$0/shuffle/$1/s/part-000000"`
@@ -223,10 +229,7 @@ func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 // interrupted, what is in memory goes on, and the same rename goes well when the disk is back.
 func TestADiskOfThePoolIsSilent(t *testing.T) {
 	t.Parallel()
-	p := newNode(t)
-	disk := newDisk(t, p, 24)
-	n := p.startPool("--pool-nvme", disk+"/pool:16MiB")
-	t.Cleanup(func() { tryCommand("fsfreeze", "-u", disk) })
+	n, disk := poolOnADisk(t)
 	got := sh(t, `cd "$1/shuffle"; mkdir -p job/lasts job/s
 		echo maps=1 ack=durable >job/lasts/spec; echo maps=2 >job/s/spec
 		echo words >job/lasts/.map-000000.0; for i in 0 1; do echo $i >job/s/.map-00000$i.0; done; mv job/s/.map-000000.0 job/s/map-000000

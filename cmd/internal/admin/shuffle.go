@@ -188,8 +188,10 @@ func (n *shuffles) MakePool(ctx context.Context, u control.User, r control.PoolR
 		}
 	}
 	if ofStage {
-		_, _, err := split(r.Name)
-		if err := cmp.Or(err, meta.CheckName(stage)); err != nil {
+		if _, _, err := split(r.Name); err != nil {
+			return err
+		}
+		if err := meta.CheckName(stage); err != nil {
 			return err
 		}
 	}
