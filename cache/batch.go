@@ -7,7 +7,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A batch is what the cache knows of a batch that is here.
+// A batch is one in memory or on disk: where its bytes are, and its past uses.
 type batch struct {
 	key    Key
 	series Series // one that has it

@@ -2,7 +2,7 @@ package cache
 
 import "time"
 
-// A Cost is what fills take: a time each, whatever their size, and their bytes at a rate.
+// A Cost is the time of fills: some for each, whatever its size, and some for its bytes, at a rate.
 type Cost struct {
 	Latency time.Duration
 	Rate    float64 // bytes per second; zero if nothing says
@@ -62,7 +62,7 @@ func (c *cost) line() (latency, each float64, ok bool) {
 	return latency, each, true
 }
 
-// duration is what a fill takes. Where all had one size, it is taken to be by its bytes.
+// duration is the time of a fill. Where all had one size, it is taken to be by its bytes.
 func (c *cost) duration(bytes float64) time.Duration {
 	seconds := 0.0
 	if latency, each, ok := c.line(); ok {

@@ -134,7 +134,7 @@ func (m *maker) fillNVMe(e *entry) error {
 	return m.register(e)
 }
 
-// A fallback is what a fill does that memory has no room for now.
+// A fallback is the next thing that a fill tries when memory has no room for it.
 type fallback uint8
 
 const (

@@ -2,7 +2,7 @@ package cache
 
 import "rankfs/cache/policy"
 
-// A Holding is what the cache has of the batches of a series at each level: how many, and
+// A Holding counts the batches of a series that the cache has at each level, and
 // their real bytes. A batch that is there in two forms counts twice.
 type Holding struct {
 	Batches [policy.Levels]int
@@ -22,7 +22,7 @@ func (h Holding) Total() (bytes int64) {
 	return bytes
 }
 
-// Holdings is what the cache has of each series, by the name in the keys of its batches. A
+// Holdings has the Holding of each series, by the name in the keys of its batches. A
 // batch that is opened or given back meanwhile may count twice, or not.
 func (c *Cache) Holdings() map[[16]byte]Holding {
 	all := make(map[[16]byte]Holding)

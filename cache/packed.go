@@ -85,7 +85,7 @@ func (p *packed) forget() {
 	delete(p.mu.choosers, oldest)
 }
 
-// measured is what is known of the codec that is best for a setting; ok is
+// measured is the last measurement of the codec that is best for a setting; ok is
 // false if packing does not pay, as far as is known.
 func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bool) {
 	c, err := p.of(dataset)

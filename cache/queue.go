@@ -144,7 +144,7 @@ func (q *queue) end(c charge) {
 	}
 }
 
-// A task is what a worker may do next: fill what an open waits for, or what a
+// A task is the next work of a worker: to fill what an open waits for, or what a
 // reader comes to.
 type task struct {
 	usage  *usage

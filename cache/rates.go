@@ -26,7 +26,7 @@ func blend(old, now time.Duration) time.Duration {
 	return old + (now-old)/4
 }
 
-// rates are what was measured of fills and copies.
+// rates are measured of fills and copies.
 type rates struct {
 	from   [policy.Levels]cost // of a fill from there
 	writes rate                // of slabs to disks

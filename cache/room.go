@@ -90,7 +90,7 @@ func (rm *roomQueue) waits(thread int32, e *entry) {
 
 func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
 
-// shortage is what the fill of an entry finds no room for, if ranks have the memory or
+// shortage describes the room that the fill of an entry lacks, if ranks have the memory or
 // there is no file, what is held by threads that wait, and whether it is to be reported.
 func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
 	short, waiting = rm.held(e, mapped)
@@ -104,7 +104,7 @@ func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Sho
 	return short, waiting, tell
 }
 
-// held is what opens have of memory while the fill of an entry finds no room, what they
+// held describes the memory that opens have while the fill of an entry finds no room, what they
 // wait for beside it, and what of the former is held by threads that wait.
 func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []holding) {
 	short = &Shortage{Series: e.series, Held: mapped, Size: e.size, Memory: rm.config.RAMBytes, NoFile: lacksFiles(e.stalled)}

@@ -47,7 +47,7 @@ type Job struct {
 // JobOf is the job of those that read one series, whose work counts as that of others.
 func JobOf(series [16]byte) Job { return Job{series, 1} }
 
-// A Course is what the ranks come to.
+// A Course says which batches the ranks will open.
 type Course interface {
 	Steps() uint64
 	// Next is the series of the epoch to come, nil if that is not known.
@@ -71,7 +71,7 @@ type Filler interface {
 	Shared() bool
 }
 
-// An Input is what a fill copies from: a batch of a series that is shared.
+// An Input is a batch of a shared series, from which a fill copies.
 type Input struct {
 	Series     Series
 	Rank, Step uint64

@@ -52,7 +52,7 @@ func (s *slabs) known(k Key) bool {
 	return s.entries[k] != nil || s.idle.find(k, false) != 0
 }
 
-// ready is what is known of a batch that is there in a form that an open gets.
+// ready finds a batch in a form that an open gets.
 func (s *slabs) ready(k Key) (b batch, ok bool) {
 	if e := s.entries[k]; e != nil && e.state == ready {
 		return e.batch, true

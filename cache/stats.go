@@ -40,7 +40,7 @@ func (c *Cache) Workers() int {
 	return c.mu.rates.fills.AtOnce()
 }
 
-// Lacked is what memory had no room for when an open last waited for some; nil if none has.
+// Lacked is the room that memory had not when an open last waited for some; nil if none has.
 func (c *Cache) Lacked() *Shortage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *Cache) Lacked() *Shortage {
 	return &lacked
 }
 
-// Shortage is what an open waits for now, if there is no room for it, or why one was
+// Shortage is the room that an open waits for now, or for lack of which one was
 // refused in the last minute, if it will be again.
 func (c *Cache) Shortage() *Shortage {
 	c.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A status is what is known of an idle batch, in 48 bytes. A batch that is also packed
+// A status describes an idle batch, in 48 bytes. A batch that is also packed
 // has one for each form. Times are rounded: that of the last use to a microsecond,
 // others to half of a hundredth.
 type status struct {

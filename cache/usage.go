@@ -41,7 +41,7 @@ func (u *usage) used(now time.Duration) time.Duration {
 	return u.end + u.counts(time.Duration(u.busy)*now-u.begun)
 }
 
-// counts is what so much of workers' time counts.
+// counts is the share that so much of workers' time uses.
 func (u *usage) counts(d time.Duration) time.Duration { return time.Duration(float64(d) * u.rate) }
 
 // weigh has what is used from now on count by a weight, unless something is filled for it.
@@ -82,7 +82,7 @@ func (u *usage) done(began, now time.Duration) {
 	u.busy--
 }
 
-// A charge is what the time of a worker is on, and since when.
+// A charge says for whom a worker works, and since when.
 type charge struct {
 	usage *usage // nil: it is over
 	began time.Duration

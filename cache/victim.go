@@ -27,7 +27,7 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	return ev.remove(id)
 }
 
-// next is what is to go next for a newcomer; 0 if there is nothing.
+// next is the batch to go next for a newcomer; 0 if there is none.
 func (ev *eviction) next(newcomer *entry, demanded bool, now time.Time) uint32 {
 	var s Names
 	if newcomer != nil {
@@ -115,7 +115,7 @@ func (ev *eviction) lessThan(b *batch) *entry {
 	return nil
 }
 
-// lesser is what goes first, if it is worth less than b and no reader is just coming
+// lesser is the batch that goes first, if it is worth less than b and no reader is just coming
 // to it; or 0.
 func (ev *eviction) lesser(b *batch) uint32 {
 	now := time.Now()
@@ -134,7 +134,7 @@ func (ev *eviction) lesser(b *batch) uint32 {
 // the wrong one: their readers left or went elsewhere since they became idle.
 const misplacedLooks = 8
 
-// least is what goes first of all that is idle, for what a series brings, its worth as of
+// least is the idle batch that goes first, for what a series brings, its worth as of
 // now, and the priority; 0 if nothing is idle.
 func (ev *eviction) least(s Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
@@ -151,7 +151,7 @@ func (ev *eviction) least(s Names, now time.Time) (id uint32, worth float64, pri
 	return id, worth, priority
 }
 
-// leastIn is what goes first in a lane. Of what is spent only what is found to be.
+// leastIn is the batch that goes first in a lane. Of those that are spent only one that is found to be.
 func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
 	o := &ev.slabs.idle.lanes[lane]
 	for range misplacedLooks {

@@ -157,7 +157,7 @@ func (b *Blob) File() *os.File { return b.file.Bytes() }
 // runs.
 func (b *Blob) Proven(i int) bool { return b.sums.seen[i].Load() }
 
-// Match reports whether granule i is what it was written with.
+// Match reports whether the bytes of granule i have the sum that was written with them.
 func (b *Blob) Match(i int) (bool, error) {
 	match, err := b.sums.match(b.file, i)
 	if match {
@@ -181,8 +181,8 @@ func (b *Blob) Put(i int, content []byte) error {
 	return nil
 }
 
-// Prove makes sure that granule i is what it was written with. If it is not, fetch has
-// to bring its bytes again, and they are written anew.
+// Prove checks granule i against its sum. If they differ, fetch brings its bytes again, and
+// they are written anew.
 func (b *Blob) Prove(ctx context.Context, i int, fetch func(granule []byte) error) error {
 	if b.Proven(i) {
 		return nil

@@ -82,7 +82,7 @@ func (s *sums) put(i int, content []byte) error {
 	return nil
 }
 
-// match reports whether granule i of the blob is what it was written with.
+// match reports whether granule i of the blob has the sum that was written with it.
 func (s *sums) match(blob *disks.File, i int) (bool, error) {
 	want := s.want[i].Load()
 	if want == 0 {

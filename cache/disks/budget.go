@@ -20,7 +20,7 @@ func (f Floor) of(total int64) int64 {
 	return max(f.Bytes, int64(f.Percent/100*float64(total)))
 }
 
-// A budget is what a directory may take of its disk, and what it takes, in bytes of
+// A budget counts the room that a directory may take of its disk, and that it takes, in bytes of
 // blocks:
 //
 //   - used is at least what the directory's files take: slabs, unfinished files, dying
@@ -71,21 +71,21 @@ func (b *budget) over() bool {
 	return b.mu.used+b.mu.reserved > b.most
 }
 
-// left is what is not used.
+// left is the room that is not used.
 func (b *budget) left() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return max(0, b.most-b.mu.used-b.mu.reserved)
 }
 
-// usage is what all files take, and what of that files which are not slabs take.
+// usage is the room of all files, and of those among them which are not slabs.
 func (b *budget) usage() (used, others int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.mu.used, b.mu.others
 }
 
-// room is what slabs may take where all files may take most: of what is used already,
+// room is the room for slabs where all files may take most: of the room used already,
 // if nothing is written.
 func (b *budget) room(most int64, written bool) int64 {
 	b.mu.Lock()
@@ -106,7 +106,7 @@ func (b *budget) setIndex(bytes int64) {
 	b.mu.index = bytes
 }
 
-// forOthers is what is left beside files that are not slabs, as slabs make way for them.
+// forOthers is the room beside files that are not slabs, as slabs make way for them.
 func (b *budget) forOthers() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

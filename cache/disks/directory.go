@@ -91,7 +91,7 @@ func (d *directory) left() int64 {
 	return d.budget.left()
 }
 
-// room is what slabs may take.
+// room is the room for slabs.
 func (d *directory) room() int64 {
 	p, err := d.reader.readable()
 	if err != nil {

@@ -32,7 +32,7 @@ type File struct {
 	durable bool
 }
 
-// window is what is read at a time to be hashed: it stays in the processor's
+// window bytes are read at a time to be hashed: they stay in the processor's
 // cache from the copy to the hash.
 const window = 256 << 10
 
@@ -176,7 +176,7 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// Sum reads bytes of the file, and is what they hash to.
+// Sum hashes bytes of the file.
 func (f *File) Sum(off, size int64) (uint64, error) {
 	sum := xxhash.New()
 	if err := f.do(func(op *operation) error { return feed(op, sum, f.file, off, size, nil) }); err != nil {

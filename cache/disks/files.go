@@ -47,7 +47,7 @@ const block = 512 // as stat counts them, whatever the file system's are
 
 type unixStat = syscall.Stat_t
 
-// realOf is what a file takes on its disk, in bytes.
+// realOf is the room of a file on its disk, in bytes.
 func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * block }
 
 func changeOf(info fs.FileInfo) unix.Timespec {

@@ -12,7 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// A health is what is known of the disk of a directory, and the operations that its disk was
+// A health has the state of a directory's disk, and the operations that its disk was
 // given:
 //
 //   - A failure that has a cause suspends the directory: nothing is written to it until

@@ -24,7 +24,7 @@ const (
 	indexSlabs = 1 << 28
 )
 
-// An item is what the index says of a slab.
+// An item is the entry of a slab in the index.
 type item struct {
 	label
 	real int64

@@ -16,7 +16,7 @@ type Key struct {
 	Rank, Step uint64
 }
 
-// A label is what the name of a slab's file says.
+// A label is a slab as the name of its file describes it.
 type label struct {
 	key  Key
 	size int64

@@ -78,7 +78,7 @@ func (n *nameless) take() (all []dying, looking int64) {
 	return all, looking
 }
 
-// bytes is what the dying files take.
+// bytes is the room of the dying files.
 func (n *nameless) bytes() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

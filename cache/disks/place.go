@@ -35,7 +35,7 @@ type place struct {
 	listed  chan struct{} // closed when its names have been seen
 }
 
-// An origin is what is known of a directory that is gone.
+// An origin has the marks by which a directory that is gone is known again.
 type origin struct {
 	dev     uint64
 	mounted bool // the very directory is where its file system is mounted

@@ -32,7 +32,7 @@ type slabs struct {
 
 type counters struct{ damaged, lost, failed, hashed, hashedBytes uint64 }
 
-// entries are what slabs has under its lock, which its methods need held.
+// entries are the fields of slabs under its lock. Its methods need the lock held.
 type entries struct {
 	*table
 	place  *place // nil if it could not be opened
@@ -226,7 +226,7 @@ func (s *slabs) touch(k Key) {
 	}
 }
 
-// right is what was proven of a slab last; lost if it is of another place.
+// right is the last proof of a slab; lost if it is of another place.
 func (s *slabs) right(one *slab) (right proof, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

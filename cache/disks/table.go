@@ -9,7 +9,7 @@ import (
 	"rankfs/cache/ledger"
 )
 
-// A table is what a directory knows of each slab on its disk: found by its key,
+// A table has a row for each slab on the disk of a directory, to be found by its key
 // and in the order of use. A slab takes 48 bytes, 8 to be found by its key, and
 // 16 more once this daemon has proven its bytes.
 type table struct {
@@ -21,7 +21,7 @@ type table struct {
 	began  time.Time
 }
 
-// A row is what is known of a slab. Row 0 closes the ring of use: the slab
+// A row has the key, size, place and proof of a slab. Row 0 closes the ring of use: the slab
 // used last is older, that used longest ago newer.
 type row struct {
 	sum, step    uint64
@@ -43,7 +43,7 @@ const (
 	wide // see extent
 )
 
-// An extent is what is in a row, in full. Few slabs need one: they are larger
+// An extent has the fields of a row in full. Few slabs need one: they are larger
 // than 4 GiB, or no series has such a rank.
 type extent struct {
 	rank       uint64
@@ -91,7 +91,7 @@ func (t *table) label(id uint32) label {
 	return l
 }
 
-// real is what the slab takes on disk, in bytes.
+// real is the room of the slab on disk, in bytes.
 func (t *table) real(id uint32) int64 {
 	r := t.at(id)
 	if r.flags&wide != 0 {
@@ -211,7 +211,7 @@ func (t *table) prove(id uint32, p proof) {
 	r.flags |= proven
 }
 
-// proof is what was proven of a slab last.
+// proof is the last proof of a slab.
 func (t *table) proof(id uint32) proof {
 	if !t.is(id, proven) {
 		return proof{}

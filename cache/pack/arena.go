@@ -38,7 +38,7 @@ type segment struct {
 	lent  int
 }
 
-// A cell is what the arena knows of a frame.
+// A cell says whether a frame is taken, and by which slab.
 type cell struct {
 	next  number // of its slab; of one that is free, in its segment
 	low   uint32 // of a slab's first frame: how many bytes it unpacks to

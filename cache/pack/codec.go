@@ -90,7 +90,7 @@ func newPress(block int) (*press, error) {
 	return &press{block: block, mem: mem, shuffled: mem[:size:size], joined: mem[size : 2*size : 2*size], out: mem[2*size:]}, nil
 }
 
-// slack is what zstd may write past a block that it cannot compress: a header,
+// slack bytes are the most that zstd writes past a block that it cannot compress: a header,
 // and three bytes for each 128 KiB. s2 needs more.
 const slack = 4 << 10
 

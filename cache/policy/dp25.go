@@ -95,7 +95,7 @@ func (n *dp25) here(sets []set) (state int) {
 	return state
 }
 
-// total is what everything takes from now on if a state is what comes next.
+// total is the time of all passes from now on if the next state is the given one.
 func (n *dp25) total(value []float64, sets []set, state int) float64 {
 	total := value[state]
 	for r := 0; r < len(sets); r, state = r+1, state/mixes {

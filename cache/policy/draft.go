@@ -13,7 +13,7 @@ func (r room) holds(o room) bool { return o.mem <= r.mem && o.disk <= r.disk }
 func (r room) less(o room) room  { return room{r.mem - o.mem, r.disk - o.disk} }
 func (r room) plus(o room) room  { return room{r.mem + o.mem, r.disk + o.disk} }
 
-// A bundle is what moves together: an item, or all items of a group.
+// A bundle moves together: an item, or all items of a group.
 type bundle struct {
 	bytes [Levels]int64   // below zero: it cannot be there
 	gain  [Levels]float64 // over the horizon, against the source

@@ -118,7 +118,7 @@ func (n *dp25) append(used []float64) {
 	n.schedule = append(n.schedule, pass{used, 1})
 }
 
-// cost is what a pass takes for a set that goes from one mix to another.
+// cost is the time of a pass over a set that goes from one mix to another.
 func (s *set) cost(used float64, from, to int) float64 {
 	u, v := allMixes[from], allMixes[to]
 	if used == 0 && (v.ram > u.ram || v.packed > u.packed) {

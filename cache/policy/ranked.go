@@ -15,9 +15,9 @@ const (
 	byNext               // mrd: the bundle used soonest
 )
 
-// Ranked keeps bundles at one level, the first in its order until it is full, and
-// is what mckp is compared with: lru, least reference count, most reference
-// distance, and everything at one level.
+// Ranked keeps bundles at one level, the first in its order until it is full. By it mckp is
+// compared with lru, least reference count, most reference distance, and everything at one
+// level.
 //
 // All-ram and all-packed differ from lru in nothing but the level: that is what
 // Spark does with a persisted set. Unlike mckp they know no price: they take bundles in

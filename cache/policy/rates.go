@@ -44,7 +44,7 @@ func (v *interval) price(p *Problem, memory int64) []float64 {
 	return r.paid
 }
 
-// value is what a span saves at a level: the wait of a use, less its part of
+// value is the time that a span saves at a level: the wait of a use, less its part of
 // the move.
 func (r *rates) value(s *span, at Level) float64 {
 	i := &r.items[s.item]

@@ -1,6 +1,6 @@
 package pressure
 
-// An Allowance is what a cache may do, for now.
+// An Allowance is the memory that a cache may use for now, and whether it may grow.
 type Allowance struct {
 	Bytes int64 // of memory, in all its tiers that are in memory
 	Ahead bool  // whether to fetch batches that no open waits for yet
@@ -21,7 +21,7 @@ const (
 	decay = 4
 )
 
-// first is what is allowed before anything is known of what others will take,
+// first is allowed before anything is known of the memory that others will take,
 // and this process itself, which has just begun: half of what there is room for,
 // unless that is all of the budget.
 func first(s Sample, budget int64) int64 {
@@ -56,7 +56,7 @@ func Allowed(s Sample, budget, last int64) int64 {
 	return min(room, budget, last+growth*step)
 }
 
-// eased is what is allowed while tasks stall for too large a part of the time.
+// eased is allowed while tasks stall for too large a part of the time.
 func eased(stall float64, held, budget, last int64) int64 {
 	down := int64(min(stall/stallHigh, decay)) * max(budget/steps, 1)
 	return max(min(held, last)-down, min(last, budget/4))

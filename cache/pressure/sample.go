@@ -31,17 +31,17 @@ type Stall struct {
 	Total time.Duration // since the group began
 }
 
-// Room is what the group can still use; it may be below zero.
+// Room is the memory that the group can still use; it may be below zero.
 func (g Group) Room() int64 { return g.Limit - g.Used }
 
 // spare is room that may be used without coming near the limit.
 func (g Group) spare() int64 { return g.Room() - reserve(g.Limit) }
 
-// A Sample is what limits the process at one moment: the group with the least
+// A Sample has the limits of the process at one moment: those of the group with the least
 // to spare, of the machine and all cgroups that it is in.
 type Sample struct {
 	Group
-	// Held is what the asker holds and could give up.
+	// Held is memory that the asker holds and could give up.
 	Held int64
 	// Recent is the part of the time since the sample before, 0 to 1, in which
 	// some task waited for memory.
@@ -219,7 +219,7 @@ func readNumber(root fs.FS, name string) (int64, error) {
 	return n, nil
 }
 
-// reserve is what is left free of a limit: what others take between two
+// reserve is left free of a limit: for what others take between two
 // samples, this process's own heap among them, and what the kernel needs to work.
 func reserve(limit int64) int64 {
 	return min(max(limit/16, 32<<20), 1<<30, limit/4)

@@ -204,7 +204,7 @@ func (r *caches) roomFor(n *node, i int32, to policy.Level) bool {
 	return true
 }
 
-// mover is what sets the pace of a move.
+// mover is the server whose rate sets the pace of a move.
 func (n *node) mover(from, to policy.Level) *server {
 	switch {
 	case to == policy.Disk:

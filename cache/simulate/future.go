@@ -20,7 +20,7 @@ type future struct {
 	epochs []sequence // one more than policies see
 }
 
-// A sequence is what an epoch reads.
+// A sequence is the order of reads of an epoch.
 type sequence struct {
 	grains []uint32 // by position: which grain is there
 	when   []uint32 // by partition, as many as it has grains: the steps that read it, ascending

@@ -6,7 +6,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// A layout is what the ranks read, and on which node each partition has its owner. It
+// A layout has the reads of the ranks, and on which node each partition has its owner. It
 // does not change while the job runs, but for the epoch that the future begins with.
 type layout struct {
 	s      Scenario

@@ -38,7 +38,7 @@ type node struct {
 	out, in []int32 // chains that use the link
 }
 
-// A guard is what keeps a partition where it is.
+// A guard counts the reasons for which a partition stays where it is.
 type guard struct {
 	held    int32  // by so many batches
 	used    int64  // the furthest step that had it

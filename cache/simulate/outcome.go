@@ -2,7 +2,7 @@ package simulate
 
 import "rankfs/cache/policy"
 
-// A Cause is what an open waits for.
+// A Cause is a reason for an open to wait.
 type Cause uint8
 
 const (
@@ -19,12 +19,12 @@ func (c Cause) String() string {
 	return [...]string{"source", "peer", "nvme", "decode", "plan", "admission"}[c]
 }
 
-// An Outcome is what became of a scenario.
+// An Outcome is the result of a scenario: its epochs.
 type Outcome struct {
 	Epochs []Epoch
 }
 
-// An Epoch is what happened in one. A use is that of a partition by a batch; it
+// An Epoch counts the uses and waits of one epoch. A use is that of a partition by a batch; it
 // is counted at the level where the partition was then, at its owner.
 type Epoch struct {
 	Seconds float64

@@ -22,7 +22,7 @@ type reader struct {
 	resting bool // between two epochs
 }
 
-// A batch is what a rank has open, or what is made ready for it.
+// A batch is open at a rank, or made ready for it.
 type batch struct {
 	state  state
 	step   int64

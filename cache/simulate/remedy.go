@@ -14,7 +14,7 @@ type Remedy struct {
 	Bytes float64 // or bytes a second
 }
 
-// A Resource is what a job can be given more of.
+// A Resource is something that a job can be given more of.
 type Resource uint8
 
 const (

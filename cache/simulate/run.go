@@ -177,7 +177,7 @@ func (r *run) follow(k *reader, step int64) {
 	k.seen = now
 }
 
-// open is what an open of a rank's next batch does.
+// open opens a rank's next batch.
 func (r *run) open(k *reader, step int64) {
 	r.step = max(r.step, step)
 	if step >= r.choice {

@@ -46,7 +46,7 @@ type Scenario struct {
 	Choices  int  // of levels, in an epoch; zero: 4
 }
 
-// Costs are what it takes to move bytes, in bytes a second and seconds. Of
+// Costs are the rates at which bytes move, and the latencies, in bytes a second and seconds. Of
 // rates, zero is infinite.
 type Costs struct {
 	Source  float64 // of the source, for all nodes together

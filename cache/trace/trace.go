@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Trace is what one rank opened of a view: steps, in order. It is kept as runs,
+// A Trace is the steps of a view that one rank opened, in order. It is kept as runs,
 // so an epoch in order costs one; the first are forgotten when there are too many.
 type Trace struct {
 	View      string
