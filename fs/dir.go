@@ -76,7 +76,7 @@ func static(parent uint64, isDir bool, names []string, inos []uint64) *listing {
 
 func listView(d *viewDir) *listing {
 	const texts = uint64(kindRank - kindDescription)
-	return &listing{parent: inoDatasets, length: texts + d.ranks,
+	return &listing{parent: inoDatasets, length: texts + d.Ranks,
 		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
 			n := node{dir: d, kind: kindDescription + kind(min(i, texts))}
 			if i >= texts {
@@ -87,7 +87,7 @@ func listView(d *viewDir) *listing {
 }
 
 func listRank(rank node) *listing {
-	return &listing{parent: rank.dir.base, length: 2 * rank.dir.steps,
+	return &listing{parent: rank.dir.base, length: 2 * rank.dir.Steps,
 		entry: func(i uint64, b []byte) (uint64, bool, []byte) {
 			n := rank
 			n.kind, n.step = kindBatch+kind(i%2), i/2

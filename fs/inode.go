@@ -66,14 +66,12 @@ type node struct {
 //	                                       ... + 1      and their .idx
 type viewDir struct {
 	View
-	name  string
-	base  uint64
-	made  time.Time
-	uses  int       // opens of its batches, ever
-	held  int       // handles open now
-	used  time.Time // when a batch was opened last
-	ranks uint64
-	steps uint64
+	name string
+	base uint64
+	made time.Time
+	uses int       // opens of its batches, ever
+	held int       // handles open now
+	used time.Time // when a batch was opened last
 }
 
 // files is the count of inode numbers that a view of that shape takes, and whether
@@ -94,9 +92,9 @@ func (d *viewDir) ino(k kind, rank, step uint64) uint64 {
 	case kindQueue:
 		return d.base + fixed + perRank*rank + 1
 	case kindBatch:
-		return d.base + fixed + perRank*d.ranks + 2*(rank*d.steps+step)
+		return d.base + fixed + perRank*d.Ranks + 2*(rank*d.Steps+step)
 	case kindOffsets:
-		return d.base + fixed + perRank*d.ranks + 2*(rank*d.steps+step) + 1
+		return d.base + fixed + perRank*d.Ranks + 2*(rank*d.Steps+step) + 1
 	}
 	return d.base + uint64(k)
 }
@@ -107,12 +105,12 @@ func (d *viewDir) node(ino uint64) node {
 	if i < fixed {
 		return node{dir: d, kind: kind(i)}
 	}
-	if i -= fixed; i < perRank*d.ranks {
+	if i -= fixed; i < perRank*d.Ranks {
 		return node{dir: d, kind: kindRank + kind(i%perRank), rank: i / perRank}
 	}
-	i -= perRank * d.ranks
+	i -= perRank * d.Ranks
 	batch := i / 2
-	return node{dir: d, kind: kindBatch + kind(i%2), rank: batch / d.steps, step: batch % d.steps}
+	return node{dir: d, kind: kindBatch + kind(i%2), rank: batch / d.Steps, step: batch % d.Steps}
 }
 
 // child finds a name in the directory n.
@@ -130,7 +128,7 @@ func (n node) child(name string) (node, bool) {
 		digits, ok := strings.CutPrefix(name, rankPrefix)
 		rank, err := strconv.ParseUint(digits, 10, 64)
 		n = node{dir: n.dir, kind: kindRank, rank: rank}
-		return n, ok && err == nil && rank < n.dir.ranks && n.name() == name
+		return n, ok && err == nil && rank < n.dir.Ranks && n.name() == name
 	case kindRank:
 		if name == nameQueue {
 			return node{dir: n.dir, kind: kindQueue, rank: n.rank}, true
@@ -142,7 +140,7 @@ func (n node) child(name string) (node, bool) {
 		if isOffsets {
 			n.kind = kindOffsets
 		}
-		return n, ok && err == nil && step < n.dir.steps && n.name() == name
+		return n, ok && err == nil && step < n.dir.Steps && n.name() == name
 	}
 	return node{}, false
 }
@@ -261,7 +259,7 @@ func (v *views) byIno(ino uint64) (node, bool) {
 		return node{}, false
 	}
 	d := v.mu.byBase[low-1]
-	if n, _ := files(d.ranks, d.steps); ino-d.base >= n {
+	if n, _ := files(d.Ranks, d.Steps); ino-d.base >= n {
 		return node{}, false
 	}
 	return d.node(ino), true
@@ -278,10 +276,10 @@ func (v *views) drops() uint64 {
 // if any. If another lookup entered the name meanwhile, its view stays. One that was asked
 // for before the last drop may be of what was dropped, and is not entered: d is nil.
 func (v *views) add(name string, view View, drops uint64, now time.Time) (d *viewDir, gone *viewDir, err error) {
-	d = &viewDir{View: view, name: name, made: now, ranks: view.Ranks(), steps: view.Steps()}
-	n, ok := files(d.ranks, d.steps)
+	d = &viewDir{View: view, name: name, made: now}
+	n, ok := files(d.Ranks, d.Steps)
 	if !ok {
-		return nil, nil, fmt.Errorf("view %s %w: %d ranks of %d batches are too many files", name, meta.ErrInvalid, d.ranks, d.steps)
+		return nil, nil, fmt.Errorf("view %s %w: %d ranks of %d batches are too many files", name, meta.ErrInvalid, d.Ranks, d.Steps)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -341,7 +339,7 @@ func (v *views) dropDataset(dataset string) (gone []*viewDir) {
 	defer v.mu.Unlock()
 	v.mu.drops++
 	for _, d := range v.mu.byName {
-		if d.Dataset() == dataset {
+		if d.Dataset == dataset {
 			gone = append(gone, d)
 		}
 	}

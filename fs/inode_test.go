@@ -12,29 +12,18 @@ import (
 	"rankfs/meta"
 )
 
-// A shape is a view of which only ranks and steps are asked.
-type shape struct {
-	View
-	dataset      string
-	ranks, steps uint64
-}
-
-func (s shape) Dataset() string { return s.dataset }
-func (s shape) Ranks() uint64   { return s.ranks }
-func (s shape) Steps() uint64   { return s.steps }
-
 // Every file of a view has a number of its own, and the number says which file
 // it is; the next view's begin where these end.
 func TestInodeNumbers(t *testing.T) {
 	var v views
 	v.init()
 	end := uint64(inoViews)
-	for i, s := range []shape{{ranks: 1, steps: 1}, {ranks: 3, steps: 7}, {ranks: 5}, {ranks: 1, steps: 1000}} {
+	for i, s := range []View{{Ranks: 1, Steps: 1}, {Ranks: 3, Steps: 7}, {Ranks: 5}, {Ranks: 1, Steps: 1000}} {
 		d, _, err := v.add(fmt.Sprint("d", i), s, 0, time.Now())
 		if err != nil || d.base != end {
 			t.Fatalf("view %d begins at %d (%v), want %d", i, d.base, err, end)
 		}
-		n, _ := files(s.ranks, s.steps)
+		n, _ := files(s.Ranks, s.Steps)
 		seen := make(map[string]bool)
 		for ino := d.base; ino < d.base+n; ino++ {
 			one, ok := v.byIno(ino)
@@ -56,7 +45,7 @@ func TestInodeNumbers(t *testing.T) {
 			}
 			seen[one.path()] = true
 		}
-		if want := int(3 + 2*s.ranks + 2*s.ranks*s.steps); len(seen) != want {
+		if want := int(3 + 2*s.Ranks + 2*s.Ranks*s.Steps); len(seen) != want {
 			t.Fatalf("%d files and directories in view %d, want %d", len(seen), i, want)
 		}
 		end = d.base + n
@@ -69,7 +58,7 @@ func TestInodeNumbers(t *testing.T) {
 }
 
 func TestNamesHaveOneSpelling(t *testing.T) {
-	d := &viewDir{ranks: 12, steps: 2_000_000}
+	d := &viewDir{View: View{Ranks: 12, Steps: 2_000_000}}
 	rank := node{dir: d, kind: kindRank, rank: 3}
 	for _, row := range []struct {
 		in    node
@@ -95,14 +84,14 @@ func TestViewsAreBounded(t *testing.T) {
 	var v views
 	v.init()
 	now := time.Now()
-	held, _, _ := v.add("held", shape{ranks: 2, steps: 2}, 0, now)
+	held, _, _ := v.add("held", View{Ranks: 2, Steps: 2}, 0, now)
 	v.hold(held, 1, now)
-	read, _, _ := v.add("read", shape{ranks: 2, steps: 2}, 0, now)
+	read, _, _ := v.add("read", View{Ranks: 2, Steps: 2}, 0, now)
 	v.hold(read, 1, now)
 	v.hold(read, -1, now)
 	last := uint64(0)
 	for i := range 5 * maxViews {
-		d, gone, err := v.add(fmt.Sprint("stranger-", i), shape{ranks: 4, steps: 4}, 0, now)
+		d, gone, err := v.add(fmt.Sprint("stranger-", i), View{Ranks: 4, Steps: 4}, 0, now)
 		if err != nil || d.base <= last {
 			t.Fatalf("view %d at %d after %d: %v", i, d.base, last, err)
 		}
@@ -116,7 +105,7 @@ func TestViewsAreBounded(t *testing.T) {
 	if _, ok := v.byIno(held.base); !ok || v.byName("read") != read {
 		t.Error("a view in use is gone")
 	}
-	if _, _, err := v.add("vast", shape{ranks: meta.MaxRanks, steps: math.MaxUint64 / 4}, 0, now); err == nil {
+	if _, _, err := v.add("vast", View{Ranks: meta.MaxRanks, Steps: math.MaxUint64 / 4}, 0, now); err == nil {
 		t.Error("a view with more files than there are numbers was taken")
 	}
 }
@@ -126,7 +115,7 @@ func TestDropDataset(t *testing.T) {
 	v.init()
 	for _, name := range []string{"a", "a@epoch=1", "b"} {
 		dataset, _, _ := meta.SplitView(name)
-		v.add(name, shape{dataset: dataset, ranks: 1}, 0, time.Now())
+		v.add(name, View{Dataset: dataset, Ranks: 1}, 0, time.Now())
 	}
 	if gone := v.dropDataset("a"); len(gone) != 2 || v.len() != 1 || v.byName("b") == nil {
 		t.Errorf("%d dropped, %d left", len(gone), v.len())
@@ -141,7 +130,7 @@ type renewed struct {
 }
 
 func (r *renewed) View(string) (View, error) {
-	v := shape{dataset: "a", ranks: 1, steps: uint64(len(r.now))}
+	v := View{Dataset: "a", Ranks: 1, Steps: uint64(len(r.now))}
 	if r.now == "old" {
 		r.now = "newer"
 		r.tree.Drop("a")
@@ -154,8 +143,8 @@ func TestDropWhileAViewIsLookedUp(t *testing.T) {
 	c := &renewed{now: "old"}
 	c.tree = New(Config{Catalog: c})
 	d, err := c.tree.view("a")
-	if err != nil || d.Steps() != uint64(len("newer")) {
-		t.Errorf("it is the view of %d steps that was dropped (%v)", d.Steps(), err)
+	if err != nil || d.Steps != uint64(len("newer")) {
+		t.Errorf("it is the view of %d steps that was dropped (%v)", d.Steps, err)
 	}
 }
 

@@ -18,26 +18,20 @@ type Catalog interface {
 	View(name string) (View, error)
 }
 
-// A View is one directory below /datasets. Ranks and steps are below Ranks and
-// Steps, which never change. All methods may be called concurrently.
-type View interface {
-	Dataset() string
-	Shape
+// A View is one directory below /datasets: what never changes of it, and what has its
+// files, which may be called concurrently. Its batches are all steps of all ranks.
+type View struct {
+	Dataset      string
+	Ranks, Steps uint64
+	// Settled reports whether the rest of the view never changes either. Until
+	// then the kernel must not cache it. The first Open settles a view.
+	Settled func() bool
 	Batches
 	Texts
 	Attributed
 	// Queue opens the queue of a rank that takes batches dynamically, line by line, for a
 	// user.
-	Queue(rank uint64, uid uint32) Queue
-}
-
-// A Shape is the size of a view: its batches are all steps of all ranks.
-type Shape interface {
-	Ranks() uint64
-	Steps() uint64
-	// Settled reports whether the rest of the view never changes either. Until
-	// then the kernel must not cache it. The first Open settles a view.
-	Settled() bool
+	Queue func(rank uint64, uid uint32) Queue
 }
 
 // Batches are what the ranks read.

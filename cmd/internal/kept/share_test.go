@@ -120,7 +120,7 @@ func TestShareOfARank(t *testing.T) {
 	v := on("a", "d")
 	for rank, want := range map[uint64]error{0: nil, 3: nil, 4: meta.ErrInvalid} {
 		s, err := shareOf(v, &rank)
-		if !errors.Is(err, want) || err == nil && (s.count() != v.Steps() || s.bytes != 60) {
+		if !errors.Is(err, want) || err == nil && (s.count() != v.Batches().Steps() || s.bytes != 60) {
 			t.Errorf("rank %d: %+v, %v", rank, s, err)
 		}
 	}

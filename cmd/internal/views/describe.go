@@ -11,7 +11,7 @@ import (
 	"rankfs/fs"
 )
 
-// Describe implements fs.View.
+// Describe implements fs.Texts.
 func (v *View) Describe() []byte {
 	a := v.now()
 	d := v.dataset.Describe(context.Background())
@@ -65,7 +65,7 @@ func (a *assignment) stepRecords() uint64 {
 	return a.Cut().Global
 }
 
-// Attributes implements fs.View.
+// Attributes implements fs.Attributed.
 func (v *View) Attributes(ctx context.Context, rank, step uint64) ([]fs.Attribute, error) {
 	a := v.now()
 	holders, err := a.HoldersFor(ctx, a.host, rank, step)

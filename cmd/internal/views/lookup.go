@@ -2,12 +2,8 @@ package views
 
 import (
 	"rankfs/cmd/internal/catalog"
-	"rankfs/fs"
 	"rankfs/meta"
 )
-
-// View implements fs.Catalog.
-func (vs *Views) View(name string) (fs.View, error) { return vs.Open(name) }
 
 // Open finds the view that is called NAME or NAME@options.
 func (vs *Views) Open(name string) (*View, error) {

@@ -10,7 +10,7 @@ import (
 	"rankfs/fs"
 )
 
-// Offsets implements fs.View.
+// Offsets implements fs.Batches.
 func (v *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, error) {
 	if err := v.settle(ctx, nil, rank); err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func (v *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, erro
 	return v.now().Offsets(ctx, rank, step)
 }
 
-// Open implements fs.View.
+// Open implements fs.Batches.
 func (v *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
 	slab, err := v.open(ctx, rank, step)
 	if err != nil {
@@ -27,7 +27,7 @@ func (v *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
 	return slab, nil
 }
 
-// Checksum implements fs.View.
+// Checksum implements fs.Attributed.
 func (v *View) Checksum(ctx context.Context, rank, step uint64) (string, error) {
 	slab, err := v.open(ctx, rank, step)
 	if err != nil {
@@ -56,7 +56,7 @@ func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, e
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("dataset %s: %w", v.Dataset(), catalog.Reindex(err, v.Dataset(), source))
+		err = fmt.Errorf("dataset %s: %w", v.asked.Dataset, catalog.Reindex(err, v.asked.Dataset, source))
 		return nil, v.withRoomFor(err)
 	}
 	size = slab.Size()

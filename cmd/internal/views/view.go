@@ -9,7 +9,8 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A View is one directory below /datasets. It implements fs.View.
+// A View is one directory below /datasets. It implements fs.Batches, fs.Texts and
+// fs.Attributed.
 //
 // What a rank reads depends on where all ranks are, and that shows when they open their
 // first batches. So a view is unsettled at first: it shows what would be if it were settled
@@ -102,22 +103,13 @@ func (v *View) RanksHere() (ranks []uint64) {
 	return ranks
 }
 
-// Dataset implements fs.View.
-func (v *View) Dataset() string { return v.asked.Dataset }
-
-// Ranks implements fs.View.
-func (v *View) Ranks() uint64 { return v.now().Cut().Ranks }
-
-// Steps implements fs.View.
-func (v *View) Steps() uint64 { return v.now().Steps() }
-
-// Settled implements fs.View.
+// Settled reports whether the view never changes any more.
 func (v *View) Settled() bool { return v.now().settled }
 
-// Records implements fs.View.
+// Records implements fs.Batches.
 func (v *View) Records(rank, step uint64) uint64 { return v.now().Records(rank, step) }
 
-// Size implements fs.View.
+// Size implements fs.Batches.
 func (v *View) Size(ctx context.Context, rank, step uint64) (int64, error) {
 	return v.now().SizeFor(ctx, rank, step)
 }

@@ -89,15 +89,6 @@ func (vs *Views) Follow(ctx context.Context) {
 	}
 }
 
-// Names lists the datasets.
-func (vs *Views) Names() []string {
-	var names []string
-	for _, d := range vs.config.Catalog.List() {
-		names = append(names, d.Name)
-	}
-	return names
-}
-
 // Resolve returns the view that a name stands for, and its dataset.
 func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
 	base, options, isView := meta.SplitView(name)
