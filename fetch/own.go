@@ -151,7 +151,7 @@ func (m ownMount) step(from int, name string, flags int) (place, error) {
 	return place{fd, st.Mode}, nil
 }
 
-// follow is what a link says. It is empty for one of /proc.
+// follow is the target of a link. It is empty for one of /proc.
 func (p place) follow() (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(p.fd, &st); err != nil || st.Type == unix.PROC_SUPER_MAGIC {

@@ -14,7 +14,7 @@ import (
 	"rankfs/meta"
 )
 
-// Errnos are what the kernel is told of errors, by both trees, and the log of these.
+// Errnos turn errors into numbers for the kernel, for both trees, and log them.
 type errnos struct {
 	log             *slog.Logger
 	count           atomic.Uint64 // of all but names that do not exist, and interrupts

@@ -50,7 +50,7 @@ const (
 	fixed, perRank = 4, 2
 )
 
-// A node is what an inode number means.
+// A node is the file or directory of an inode number.
 type node struct {
 	dir        *viewDir
 	kind       kind
@@ -145,7 +145,7 @@ func (n node) child(name string) (node, bool) {
 	return node{}, false
 }
 
-// name is what n is called in its directory.
+// name is the name of n in its directory.
 func (n node) name() string {
 	return string(n.appendName(nil))
 }

@@ -16,10 +16,10 @@ import (
 	"rankfs/meta/mountinfo"
 )
 
-// Type is what the kernel calls a mount of ours: fuse.rankfs.
+// Type is the type of a mount of ours, as the kernel calls it: fuse.rankfs.
 const Type = "rankfs"
 
-// maxRead is what a READ may ask for, where reads come here.
+// maxRead is the most bytes that a READ may ask for, where reads come here.
 const maxRead = 1 << 20
 
 // A connection is how the kernel asks a tree, and how it is told what it has not asked for:

@@ -60,9 +60,9 @@ type PoolStages interface {
 // PoolBlobs are the blobs of a job. Their names have the directories that they are in
 // before them.
 type PoolBlobs interface {
-	// Find is what a name stands for now, wherever it was put.
+	// Find looks up the blob or directory of a name, wherever it was put.
 	Find(ctx context.Context, name string) (PoolBlob, error)
-	// List is what a directory has, at the top that of an empty name. Of what it returns
+	// List has the entries of a directory, at the top that of an empty name. Of what it returns
 	// only names, numbers and which are directories is known.
 	List(ctx context.Context, dir string) ([]PoolBlob, error)
 	MakeDir(ctx context.Context, name string) (PoolBlob, error)
@@ -72,7 +72,7 @@ type PoolBlobs interface {
 	Staged() PoolStaged
 }
 
-// PoolStaged is what this node writes, to put it later: it is below the directory blob of
+// PoolStaged has files that this node writes, to put them later: it is below the directory blob of
 // the job's files.
 type PoolStaged interface {
 	// Put makes a file the blob of a name, in place of one that has it, or with exclusive
@@ -110,7 +110,7 @@ type PoolStage interface {
 	Parts() PoolParts
 }
 
-// PoolTexts are what the files spec and state of a stage have.
+// PoolTexts have the bytes of the files spec and state of a stage.
 type PoolTexts interface {
 	Spec(ctx context.Context) (string, error) // empty until it was written
 	Specify(ctx context.Context, text string) error
@@ -168,7 +168,7 @@ type PoolFile interface {
 }
 
 // A PoolTree serves the pool, by a connection to the kernel of its own: that of the
-// datasets is read-only, which is what makes it fast.
+// datasets is read-only, and is fast because of that.
 type PoolTree struct {
 	pool      Pool
 	log       *slog.Logger
@@ -266,7 +266,7 @@ func (t *Tree) PoolRefused() string {
 	return ""
 }
 
-// errno is what a program is told of an error. It is logged, if it is not an answer that
+// errno is the number of an error for a program. The error is logged, if it is not an answer that
 // programs ask for.
 func (t *PoolTree) errno(doing, path string, err error) syscall.Errno {
 	var plain syscall.Errno

@@ -39,7 +39,7 @@ const (
 	jobBits = 36 // of an inode number of a job's file system
 )
 
-// An ofJob is what all entries of a job take of it: owner, times and errors.
+// An ofJob has the owner, the times and the errors that all entries of a job share.
 type ofJob struct {
 	tree *PoolTree
 	name string
@@ -108,7 +108,7 @@ func (n *ofJob) immutable(a *fuse.Attr, size int64) {
 	a.Mode, a.Nlink, a.Size, a.Blocks = syscall.S_IFREG|0400, 1, uint64(size), uint64(size+511)/512
 }
 
-// An ofStage is what all entries of a stage take of it.
+// An ofStage has the paths and the errors that all entries of a stage share.
 type ofStage struct {
 	job   *jobDir
 	name  string
@@ -119,7 +119,7 @@ func (n *ofStage) attributes(a *fuse.Attr) { n.job.attributes(a) }
 
 func (n *ofStage) path(name string) string { return path.Join(n.job.name, n.name, name) }
 
-// errno is what a program is told of an error. Why, if it is about what the program
+// errno is the number of an error for a program. Why, if it is about what the program
 // asked, it finds in the file state.
 func (n *ofStage) errno(doing, name string, err error) syscall.Errno {
 	errno := n.job.tree.errno(doing, n.path(name), err)
@@ -138,7 +138,7 @@ func (n *ofStage) stable(ino uint64) (a fusefs.StableAttr, generation uint64) {
 	return fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: ino, Gen: generation}, generation
 }
 
-// A current is what a stage has in one generation.
+// A current is a stage in one generation.
 type current struct {
 	stage      *stageDir
 	generation uint64

@@ -34,7 +34,7 @@ type poolName struct {
 	name string
 }
 
-// A keptName is what a name stood for when it was last looked up, in which inode.
+// A keptName is the job or stage that a name stood for when it was last looked up, and the inode.
 type keptName struct {
 	poolNamed
 	in *fusefs.Inode

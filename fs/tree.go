@@ -34,7 +34,7 @@ type View struct {
 	Queue func(rank uint64, uid uint32) Queue
 }
 
-// Batches are what the ranks read.
+// Batches are the files that the ranks read.
 type Batches interface {
 	Records(rank, step uint64) uint64
 	// Size may take a while the first time, where records differ in length.

@@ -72,7 +72,7 @@ func (o openFiles) Lutimes(name string, times []unix.Timespec) error {
 }
 
 // ownFiles is a directory in which programs name no directories and no links, but files alone,
-// so that a name is what it seems to be. By it each call is one system call, where an os.Root
+// so that no name leads elsewhere. By it each call is one system call, where an os.Root
 // opens each of the directories on the way: a map has a dozen of calls until it is committed.
 type ownFiles string
 

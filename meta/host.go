@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxHost is what the domain name system allows.
+// maxHost is the limit of the domain name system.
 const maxHost = 253
 
 // IsHost reports whether s can be a host's name, or is an address. A name is of labels,

@@ -13,7 +13,7 @@ import (
 // it finds in err.
 func AtPath(path string, err error) error { return Worded(err, "%s: %s", path, WhyNot(err)) }
 
-// Plain is what err says to a person: of each path in it why it cannot be had, as AtPath says
+// Plain is the text of err for a person: of each path in it why it cannot be had, as AtPath says
 // it, however what the call said was wrapped.
 func Plain(err error) string {
 	text := err.Error()

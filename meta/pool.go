@@ -1,6 +1,6 @@
 package meta
 
-// PoolStats are what a node has of the shuffle pool, and how all of it is.
+// PoolStats are the figures of the shuffle pool on a node, and of all of it.
 type PoolStats struct {
 	Used    int64  `json:"used"`              // memory of this node
 	Budget  int64  `json:"budget"`            // of that

@@ -203,7 +203,7 @@ func (r *Records) complete(said map[string]bool) error {
 	return nil
 }
 
-// sortedBy is what a spec says for which records have to be sorted, if it does.
+// sortedBy is the part of a spec for which records have to be sorted, if any.
 func (r *Records) sortedBy() string {
 	switch {
 	case r.Combine != NotCombined:

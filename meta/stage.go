@@ -68,8 +68,8 @@ type Stage struct {
 	Records Records       // what the pool knows of what is in maps
 }
 
-// MostWeight is what the work of a stage weighs that says nothing of that: nobody takes more
-// than an equal share, and who wants less leaves it to others.
+// MostWeight is the weight of a stage whose spec has none: no stage has more
+// than an equal share, and one of less weight leaves some to others.
 const MostWeight = 100
 
 // Weighs is the weight of its work, from one to MostWeight.

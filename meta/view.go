@@ -65,8 +65,8 @@ type View struct {
 	Ranks   uint64
 	Seed    uint64
 	Order   Order
-	// Step is what all ranks together read in one step. It, not the batch
-	// of one rank, is what the order is cut by: the same dataset read by
+	// Step is the amount that all ranks together read in one step. By it, not by the batch
+	// of one rank, the order is cut: the same dataset read by
 	// more ranks goes through the same steps.
 	Step   BatchSize
 	Tail   Tail
@@ -385,7 +385,7 @@ func FormatRoom(bytes int64) string {
 	return FormatBytes(uint64((bytes + unit - 1) / unit * unit))
 }
 
-// WholePages rounds up to whole pages, which is what a slab in memory holds.
+// WholePages rounds up to whole pages, of which a slab in memory consists.
 func WholePages(bytes int64) int64 {
 	page := int64(os.Getpagesize())
 	return (bytes + page - 1) / page * page

@@ -16,7 +16,7 @@ import (
 // ready batch costs as much.
 const quietShare = 0.01
 
-// A need is what follows from the figures of a job, for the ranks of one node.
+// A need follows from the figures of a job, for the ranks of one node.
 //
 //	share  = stalled / ranks' time
 //	got    = bytes / ranks' time * ranks
@@ -119,7 +119,7 @@ func (n need) source() string {
 	return text + fmt.Sprintf("%s of the dataset in memory would do (--ram %s)", terminal.Percent(missing), ramFlag(memory)) + more
 }
 
-// admission is a lack of memory if that is what workers waited for more than for all
+// admission is a lack of memory if workers waited longer for memory than for all
 // that they made batches of; else of workers. Opens that find all workers waiting for
 // memory wait for a worker, so their own waits do not tell.
 func (n need) admission() string {
@@ -234,7 +234,7 @@ func (n need) epoch() float64 {
 	return float64(v.Bytes) * min(1, float64(n.job.Here)/float64(max(1, v.Ranks)))
 }
 
-// inUse is what the ranks hold at once: each has a batch that it reads, one that
+// inUse is the memory that the ranks hold at once: each has a batch that it reads, one that
 // it has just read, one that is ready and one that is filled.
 func (n need) inUse() float64 {
 	if n.job.Facts == nil {

@@ -55,7 +55,7 @@ func (f *finder) noAnswer(err error) error {
 		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", f.asked.PID)
 }
 
-// gone is what finding the daemon again comes to, if that fails, or else err.
+// gone is the error of finding the daemon again, if that fails, or else err.
 func (f *finder) gone(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()

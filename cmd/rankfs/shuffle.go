@@ -286,7 +286,7 @@ func writePartWaits(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	}
 }
 
-// programOf is what a thread runs, if it is to be seen.
+// programOf is the name of the program that a thread runs, if it is to be seen.
 func programOf(thread int32) string {
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", thread))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A Need is what so many ranks that share memory need there together, in whole pages,
+// A Need is the memory that so many ranks which share it need there together, in whole pages,
 // as slabs have them.
 type Need struct {
 	Bytes   int64  // for the batches of the step that needs most

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/stall"
 )
 
-// Ranges are what a batch takes from one chunk that this node owns. The fill of the batch
+// Ranges are the bytes that a batch takes from one chunk that this node owns. The fill of the batch
 // has stopped at them, and goes on when Copy was called.
 type Ranges struct {
 	Chunk  int

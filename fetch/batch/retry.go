@@ -25,7 +25,7 @@ func (e notYet) Unwrap() error { return e.error }
 // come to *err: one a second for two minutes while the source, or the node with the copy of
 // it, is busy, or this process may open nothing more. That node may be making the copy, or be
 // gone; then another node takes its place a few seconds later. Again waits for that second, of
-// which the account is told. If it says no, *err is what the open comes to.
+// which the account is told. If it says no, *err is the error of the open.
 func (*Source) Again(ctx context.Context, account *stall.Open, begun time.Time, err *error) bool {
 	var busy notYet
 	wait := errors.As(*err, &busy)

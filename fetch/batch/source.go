@@ -50,7 +50,7 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 	return s
 }
 
-// Reach is what an open does first, and what it may have to try again: it returns nil if this
+// Reach comes first in an open, and may have to be tried again: it returns nil if this
 // node knows no reason to wait. A source that does not answer is none: batches that are cached
 // are served, and a fetch of others fails.
 func (s *Source) Reach(ctx context.Context, account *stall.Open) error {
@@ -103,7 +103,7 @@ func (s *Source) Check(ctx context.Context) error {
 	return s.orAsked(ctx, owner, err, nil)
 }
 
-// orAsked is what Data found or, if another node alone has the source, what that says.
+// orAsked is the error that Data found or, if another node alone has the source, that this node told.
 func (s *Source) orAsked(ctx context.Context, owner string, found error, account *stall.Open) error {
 	if found == nil || owner == "" || errors.Is(found, ErrRemoved) {
 		return found

@@ -27,7 +27,7 @@ type staleCheck struct {
 	last atomic.Pointer[reply]                        // nil: there was none, or it is known here
 }
 
-// A reply is what came of a check.
+// A reply is the result of a check.
 type reply struct {
 	node  string
 	stale error // nil: the source is what was indexed, as far as is known
@@ -80,7 +80,7 @@ func (c *staleCheck) note(node string, err error) {
 	c.last.Store(r)
 }
 
-// said is what a node said last: an error if the source has changed.
+// said is the last answer of a node: an error if the source has changed.
 func (c *staleCheck) said(node string) error {
 	if r := c.last.Load(); r != nil && r.node == node {
 		return r.stale

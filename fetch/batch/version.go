@@ -51,7 +51,7 @@ type Config struct {
 	Ask    Ask
 }
 
-// An Ask asks another node whether a dataset is what was indexed, as Source.Data of that
+// An Ask asks another node whether a dataset's source is unchanged, as Source.Data of that
 // node says. The error wraps meta.ErrStale if it is not. One that is nil asks nobody.
 type Ask func(ctx context.Context, node string, dataset peers.ID) error
 

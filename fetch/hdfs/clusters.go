@@ -218,7 +218,7 @@ func (c *Clusters) NoTicket(authority string) error {
 	return c.ofNames(authority, (*namenode.Client).NoTicket)
 }
 
-// ofNames is what the client of a cluster's namenodes says, nil if there is none yet.
+// ofNames calls the client of a cluster's namenodes; nil if there is none yet.
 func (c *Clusters) ofNames(authority string, what func(*namenode.Client) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ type division struct {
 	}
 }
 
-// A result is what was found in a split, or why nothing was.
+// A result has the findings of a split, or the error.
 type result struct {
 	found *findings
 	err   error

@@ -41,7 +41,7 @@ type form struct {
 	whole bool
 }
 
-// A fileRead is what a read wants of one file.
+// A fileRead has the parts of a read in one file.
 type fileRead struct {
 	file  uint32
 	parts []part

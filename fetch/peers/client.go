@@ -74,7 +74,7 @@ func (c *Client) Rests(node string) bool { return c.wire.Rests(node) }
 // node, and how many of these were faster by it.
 func (c *Client) Hedges() (begun, won uint64) { return c.count.hedges.Load(), c.count.won.Load() }
 
-// Want is what is wanted of one node.
+// Want has the records wanted of one node.
 type Want struct {
 	Dataset ID
 	Runs    []Run

@@ -118,7 +118,7 @@ func (c *chunks) unpack(dst []byte) (int, error) {
 	return n, err
 }
 
-// smaller is what to do about a chunk that is too large.
+// smaller is the remedy for a chunk that is too large.
 const smaller = "write the file with a smaller buffer of the codec"
 
 var errLong = errors.New("a chunk longer than it should be")

@@ -24,7 +24,7 @@ type Group interface {
 	DoFor(ctx context.Context, node string, c state.Command) (state.Result, error)
 }
 
-// A Config is what a leader works with.
+// A Config configures a leader.
 type Config struct {
 	Group   Group
 	Machine *state.Machine
@@ -34,7 +34,7 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Units are what a queue hands out: each step of each rank.
+// Units are the batches that a queue hands out: each step of each rank.
 type Units struct {
 	Ranks, Steps uint64
 	Seed         uint64

@@ -15,7 +15,7 @@ import (
 	"rankfs/meta/trust"
 )
 
-// An application is what a node that wants in sends: a request for a
+// An application is sent by a node that wants in: a request for a
 // certificate, where it will be reached, and a proof that it has a token, or
 // nothing if it was in before and its certificate has expired. A token's secret
 // does not leave the node, and a node that forwards the proof cannot join with it.

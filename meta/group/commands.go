@@ -13,9 +13,9 @@ import (
 	"rankfs/meta/trust"
 )
 
-// commands are what the cluster is asked to execute: by this node, which has them
-// executed here if it leads, and sends them to the leader if it does not; and by other
-// nodes, whose commands this one executes only while it leads.
+// commands has the cluster execute commands: those of this node, which are
+// executed here if it leads and sent to the leader if not, and those of other
+// nodes, which this one executes only while it leads.
 type commands struct {
 	config   *Config
 	standing *standing

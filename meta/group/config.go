@@ -11,7 +11,7 @@ import (
 	"rankfs/meta/trust"
 )
 
-// Config is what a member needs. All of it but Handlers and Log is open and
+// Config configures a member. All of it but Handlers and Log is open and
 // stays open until the group is closed.
 type Config struct {
 	Dir       string     // of the log and the snapshots

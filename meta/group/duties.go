@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// duties are what a leader does beside Raft, in rounds: one goroutine, which looks where
+// duties are the work of a leader beside Raft, in rounds: one goroutine, which looks where
 // the nodes are first, and then has each part act on what was seen.
 type duties struct {
 	config     *Config

@@ -35,7 +35,7 @@ func newFSM(m *state.Machine, a *agreed, n *news, sync func() error) *fsm {
 	return &fsm{machine: m, agreed: a, news: n, sync: sync, recalled: make(chan struct{})}
 }
 
-// An outcome is what a command came to.
+// An outcome is the result of a command, or its error.
 type outcome struct {
 	result state.Result
 	err    error

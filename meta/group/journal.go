@@ -29,7 +29,7 @@ import (
 // log of a day's metadata, and little enough for a laptop's state directory.
 const segmentBytes = 4 << 20
 
-// room is what a new segment takes, and a little.
+// room is the size of a new segment, and a little.
 const room = segmentBytes + 1<<20
 
 // A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a

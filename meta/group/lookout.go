@@ -55,7 +55,7 @@ func (l *lookout) await(ctx context.Context, id string) (answered string) {
 	}
 }
 
-// heartbeat is what a node says of itself that is there.
+// heartbeat is the heartbeat of a node that is there.
 func (c *Config) heartbeat() heartbeat {
 	return heartbeat{Speaks: c.Machine.Speaks(), Applied: c.Machine.Summary().Applied, Signs: c.Authority.CanSign(), Clock: c.Now().UnixNano()}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// A medium is what a log is written on. Tests have one that fails.
+// A medium opens the files of a log. Tests have one that fails.
 type medium struct {
 	files types.VFS
 	meta  func() types.MetaStore // one that is to be opened

@@ -49,7 +49,7 @@ func (m *membership) AwaitVotes(ctx context.Context) error {
 	}
 }
 
-// serveVotes tells a node whether Raft's configuration is what it should be, with
+// serveVotes tells a node whether Raft's configuration is as it should be, with
 // that node in it, and agreed on.
 func (m *membership) serveVotes(ctx context.Context, from string, _ json.RawMessage) (any, error) {
 	if !m.replica.Leads() {

@@ -219,7 +219,7 @@ func (r *replica) ledSince(then time.Time) bool {
 	return led > len(voters)/2
 }
 
-// askMajority has Raft ask for that, to which an answer is what comes next, whenever that was
+// askMajority has Raft ask for that. Only an answer to a question sent from now on counts, whenever the last was
 // sent. Raft never answers what it is asked just before it shuts down, or after; so nothing
 // waits for the goroutine that waits for it.
 func (r *replica) askMajority(ctx context.Context) error {

@@ -16,7 +16,7 @@ type heartbeat struct {
 	Leader  string `json:"leader,omitempty"` // who leads, as it knows; not said in a cluster of the release before
 }
 
-// sightings are what the leader knows of each node since it has led: for how long it was
+// sightings are the answers of each node since this one has led: for how long it was
 // asked in vain, and what it said. They begin anew with each lead, so that no node is taken
 // for dead because of what another leader heard; a node that has never led has none.
 //

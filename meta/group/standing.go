@@ -13,7 +13,7 @@ import (
 
 var errNoLeader = fmt.Errorf("cluster %w: it has no leader; a majority of the voters must be up; see: rankfs node ls", meta.ErrUnavailable)
 
-// A standing is what this node has learnt of its place in its cluster: from its own copy
+// A standing is the place of this node in its cluster, as it has learnt it: from its own copy
 // of the state, and from the nodes that it has called.
 //
 // Any goroutine may note what it has learnt, and ask. Each channel is closed once, and

@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A store is what Raft keeps on disk: the log and two snapshots; and how far the
+// A store is the disk of Raft: the log and two snapshots; and how far the
 // log is agreed on.
 type store struct {
 	log       *journal

@@ -41,7 +41,7 @@ type transport struct {
 	}
 }
 
-// A peer is what a transport knows of another node: how often it was heard, when that was
+// A peer is another node, as a transport knows it: how often it was heard, when that was
 // sent last by which it took this node for the leader, how far it has said in that term that it
 // has the log, and what its connections hang on.
 type peer struct {

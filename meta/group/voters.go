@@ -65,7 +65,7 @@ func next(self string, all []member) change {
 	return change{}
 }
 
-// A roster is what next looks at: the members, and what their votes come to.
+// A roster is the input of next: the members, and the sums of their votes.
 type roster struct {
 	self    string
 	members []member // the oldest first

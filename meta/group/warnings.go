@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// warnings are what the leader could not do, each of which it logs once, and not at every
+// warnings are the failures of a leader's work, each of which it logs once, and not at every
 // round in which it tries again. The lock guards what was said; nothing is logged under
 // it.
 type warnings struct {

@@ -96,7 +96,7 @@ func (c *crew) near(w *worker) float64 {
 	return max((own*w.pace.mean+3*node)/(own+3), 1)
 }
 
-// further is what any worker takes longer for a unit from elsewhere: as long
+// further is the time that any worker takes longer for a unit from elsewhere: as long
 // again, until one has been seen.
 func (c *crew) further() float64 {
 	return c.far.or(c.usual())

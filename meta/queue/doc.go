@@ -8,5 +8,5 @@
 // says is advice, and none of what it knows is needed for a unit to be done
 // exactly once: a new leader makes one anew from what the group holds.
 //
-// There is no clock here. Time is what callers say it is, since any start.
+// There is no clock here. Time is given by callers, since any start.
 package queue

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A bid is what one worker could do, in nanoseconds.
+// A bid is the time that one worker would take, in nanoseconds.
 type bid struct {
 	*worker
 	from  float64 // when it is done with what it has

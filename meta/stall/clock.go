@@ -125,7 +125,7 @@ func (c *Clock) fork() *Branch {
 	return &Branch{c, idle}
 }
 
-// read is what was spent up to now.
+// read is the time spent up to now.
 func (c *Clock) read() (now time.Time, spent Split) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

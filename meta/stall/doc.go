@@ -46,7 +46,7 @@ var names = [Causes]string{"admission", "overhead", "source", "peer", "decode", 
 
 func (c Cause) String() string { return names[c] }
 
-// whole is what a cause is a part of: a way is one of Source, Memory of Admission, any
+// whole is the cause that a cause is a part of: a way is one of Source, Memory of Admission, any
 // other cause of itself.
 func (c Cause) whole() Cause {
 	switch {

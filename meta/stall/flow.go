@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Flow is what was moved for one cause, by all fills together: Source, its
+// A Flow counts what was moved for one cause, by all fills together: Source, its
 // ways, Peer and Decode. What is marked inside of another mark is time of its own
 // alone, but for a way, which is the source's time too.
 type Flow struct {

@@ -23,7 +23,7 @@ func bucket(d time.Duration) int {
 	return min(2*octave+half, len(histogram{})-1)
 }
 
-// middle is what stands for the spans of a bucket, which begins at two or three
+// middle stands for the spans of a bucket, which begins at two or three
 // times a power of two.
 func middle(bucket int) time.Duration {
 	low := time.Microsecond << (bucket / 2)

@@ -33,7 +33,7 @@ type Table struct {
 	}
 }
 
-// A jobKey is what tells jobs apart: a name, and which dataset of that name.
+// A jobKey tells jobs apart: by a name, and which dataset of that name.
 type jobKey struct {
 	name string
 	of   int64

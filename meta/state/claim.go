@@ -218,7 +218,7 @@ func (rc *rankClaims) runs() Runs {
 	return r
 }
 
-// claimReads are what a machine says of claims.
+// claimReads are a machine's reads of claims.
 type claimReads struct{ *locked }
 
 // Claims says which node claims each of so many ranks of a dataset: nil if no

@@ -20,7 +20,7 @@ type Command interface {
 	apply(*state) (Result, error)
 }
 
-// An Entry is what the leader notes of a command that it puts into the log:
+// An Entry is the note of the leader on a command that it puts into the log:
 // when that was and, from version 4 on, which node has sent it.
 type Entry struct {
 	At    int64  `json:",omitempty"`
@@ -52,7 +52,7 @@ func (e *Entry) version() int {
 	return Oldest
 }
 
-// A Result is what a command came to. Of its fields those are set that the
+// A Result is the result of a command. Of its fields those are set that the
 // kind of command names.
 type Result struct {
 	Node       *Node        `json:",omitempty"` // Admit: the node as it is entered now

@@ -98,7 +98,7 @@ type packer struct {
 	err   error
 }
 
-// text is what was packed.
+// text has the packed bytes.
 func (p *packer) text() ([]byte, error) {
 	if p.err != nil {
 		return nil, p.err

@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Dataset is what was registered under a name.
+// A Dataset is a registration.
 type Dataset struct {
 	Name         string
 	Registration json.RawMessage `json:"Record"` // how to read it; opaque to the machine
@@ -47,7 +47,7 @@ func (t *datasets) at(name string, generation uint64) (*Dataset, error) {
 	return d, nil
 }
 
-// datasetReads are what a machine says of datasets.
+// datasetReads are a machine's reads of datasets.
 type datasetReads struct{ *locked }
 
 // Datasets are all, by name.

@@ -1,4 +1,4 @@
-// Package state is what the daemons of a cluster agree on: its nodes, its datasets,
+// Package state has what the daemons of a cluster agree on: its nodes, its datasets,
 // where ranks read, which plans are settled, which worker holds which unit of a queue,
 // and in the shuffle pool which attempt of each map has won, and where its copies are.
 // It is a machine that commands are applied to, one after the other, in the order of a

@@ -10,7 +10,7 @@ func (r queueReads) Suspects(view string) []Suspect {
 	return nil
 }
 
-// Suspect is what is known of a unit that may be the cause of its workers' end; false if none is.
+// Suspect looks up a unit that may be the cause of its workers' end; false if it is none.
 func (r queueReads) Suspect(view string, unit int64) (Suspect, bool) {
 	s, done := r.read()
 	defer done()
@@ -20,7 +20,7 @@ func (r queueReads) Suspect(view string, unit int64) (Suspect, bool) {
 	return Suspect{}, false
 }
 
-// A Fate is what became of a unit.
+// A Fate says whether a unit is done, set aside, or neither.
 type Fate uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	Done
 )
 
-// Fate is what became of a unit of a queue.
+// Fate is the fate of a unit of a queue.
 func (r queueReads) Fate(view string, unit int64) Fate {
 	s, done := r.read()
 	defer done()

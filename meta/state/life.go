@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// Health is what the leader saw of a node in one of its lives; of a life that is
+// Health is the state of a node in one of its lives, as the leader saw it; of a life that is
 // over it says nothing. What a node that is down held of queues is for others to
 // take.
 type Health struct {

@@ -68,7 +68,7 @@ func (t *nodes) knowsAll(nodes Runs) error {
 	return nil
 }
 
-// nodeReads are what a machine says of nodes.
+// nodeReads are a machine's reads of nodes.
 type nodeReads struct{ *locked }
 
 // Nodes are those of the cluster, by id.

@@ -1,6 +1,6 @@
 package state
 
-// A SettledPlan is what the assignment of a view is computed from, the same on every
+// A SettledPlan is the input of the assignment of a view, the same on every
 // node: the dataset's index, and where the ranks are. The rest is in the view.
 type SettledPlan struct {
 	View       string

@@ -98,7 +98,7 @@ func (in *planReader) plan(frame planFrame) error {
 	return nil
 }
 
-// Settle settles the plan of a view. The first wins: the result is what is settled.
+// Settle settles the plan of a view. The first wins: the result is the plan that is settled.
 // The oldest plans go when there are too many, or their nodes take too much
 // room: a view that is opened again then gets another plan.
 type Settle struct {
@@ -213,10 +213,10 @@ func (c *Unsettle) apply(s *state) (Result, error) {
 	return Result{}, nil
 }
 
-// planReads are what a machine says of plans.
+// planReads are a machine's reads of plans.
 type planReads struct{ *locked }
 
-// SettledPlan is what is settled for a view.
+// SettledPlan is the settled plan of a view.
 func (r planReads) SettledPlan(view string) (SettledPlan, bool) {
 	s, done := r.read()
 	defer done()

@@ -86,7 +86,7 @@ type PoolJob struct {
 
 	Datasets []string `json:"-"` // that are made of it, as it was read; it stays while there are any
 
-	// Reserved is what nodes have reserved of the quota for their attempts, in all copies.
+	// Reserved is the part of the quota that nodes have reserved for their attempts, in all copies.
 	Reserved map[string]Reserved `json:",omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Blob is what a name in the directory of a job's blobs stands for: a map of the stage
+// A Blob is the entry of a name in the directory of a job's blobs: a map of the stage
 // of that name, by its number; or a directory, whose number no other has. Nodes draw
 // numbers at random, so that what is put twice, as a leader was lost, is known again.
 type Blob struct {

@@ -14,7 +14,7 @@ type CommitMaps struct {
 	Maps MapsByStage
 }
 
-// A Committed is what one map of a CommitMaps came to.
+// A Committed is the result of one map of a CommitMaps.
 type Committed struct {
 	Commit *Commit    `json:",omitempty"` // the attempt that has won
 	Error  *meta.Told `json:",omitempty"` // or why there is none

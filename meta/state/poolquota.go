@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// Reserved is what a node has of a job's quota, beside what is committed. Of what it ever
+// Reserved is a node's part of a job's quota, beside the committed maps. Of what it ever
 // asked for and gave back the cluster knows the sums, so that a command which comes twice
 // counts once.
 type Reserved struct {
@@ -66,7 +66,7 @@ func (j PoolJob) reserving(node string, r Reserved) PoolJob {
 	return j
 }
 
-// reserved is what all nodes have reserved of the quota.
+// reserved is the sum that all nodes have reserved of the quota.
 func (j *PoolJob) reserved() (sum int64) {
 	for _, r := range j.Reserved {
 		sum += r.Bytes
@@ -74,7 +74,7 @@ func (j *PoolJob) reserved() (sum int64) {
 	return sum
 }
 
-// left is what is neither used nor reserved of a job's quota.
+// left is the part of a job's quota that is neither used nor reserved.
 func (p *pool) left(j PoolJob) int64 {
 	if j.Quota == 0 {
 		return math.MaxInt64

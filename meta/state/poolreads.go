@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// poolReads are what a machine says of the shuffle pool.
+// poolReads are a machine's reads of the shuffle pool.
 type poolReads struct{ *locked }
 
 // PoolJobs are those of the shuffle pool, by name.
@@ -38,7 +38,7 @@ func (r poolReads) PoolBytes(job uint64) int64 {
 	return bytes
 }
 
-// PoolLeft is what is neither used nor reserved of a job's quota.
+// PoolLeft is the part of a job's quota that is neither used nor reserved.
 func (r poolReads) PoolLeft(name string) int64 {
 	s, done := r.read()
 	defer done()
@@ -105,7 +105,7 @@ func (r poolReads) Commits(stage uint64) Maps {
 	return *all
 }
 
-// Blob is what a name of the blobs of a stage stands for, and its commit, if it is no
+// Blob looks up a name of the blobs of a stage, and its commit, if it is no
 // directory.
 func (r poolReads) Blob(stage uint64, name string) (Blob, Commit, bool) {
 	s, done := r.read()
@@ -115,7 +115,7 @@ func (r poolReads) Blob(stage uint64, name string) (Blob, Commit, bool) {
 	return b, c, ok
 }
 
-// Blobs are what is in a directory of the blobs of a stage, by name; in none, those at
+// Blobs are the entries of a directory of the blobs of a stage, by name; in none, those at
 // the top.
 func (r poolReads) Blobs(stage uint64, dir string) []Blob {
 	s, done := r.read()

@@ -45,7 +45,7 @@ func (c Commit) on(s *state) (Commit, error) {
 	return c, nil
 }
 
-// A need is what a change takes of the pool: maps or names, and bytes of all copies.
+// A need is the room that a change takes of the pool: maps or names, and bytes of all copies.
 type need struct {
 	count int
 	bytes int64

@@ -239,7 +239,7 @@ func (j PoolJob) without(node string, now int64) PoolJob {
 	return j
 }
 
-// blob is what a name of a stage stands for.
+// blob looks up a name of a stage.
 func (p *pool) blob(stage uint64, name string) (Blob, bool) {
 	t, ok := p.commits.get(stage)
 	if !ok {
@@ -299,7 +299,7 @@ func (p *pool) dirs(stage uint64) (all []Blob) {
 	return all
 }
 
-// inDir is what the names in a directory begin with.
+// inDir is the prefix of the names in a directory.
 func inDir(dir string) string {
 	if dir == "" {
 		return ""

@@ -96,7 +96,7 @@ func (r nodeReads) Wishing(id string, among []string) []string {
 	return s.nodes().wishing(id, among, s.Now)
 }
 
-// wayBack is what to do where no operator is up to be asked.
+// wayBack is the advice for a cluster where no operator is up to be asked.
 func (t *nodes) wayBack() string {
 	for _, n := range t.m {
 		if n.Role == Operator && n.Up {

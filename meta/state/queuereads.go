@@ -1,6 +1,6 @@
 package state
 
-// queueReads are what a machine says of queues.
+// queueReads are a machine's reads of queues.
 type queueReads struct{ *locked }
 
 // Queue is the queue of a view, with its counts.

@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Role is what a node may do. Its token says it; a member may become an operator.
+// A Role says what a node may do. Its token says it; a member may become an operator.
 type Role string
 
 const (

@@ -18,7 +18,7 @@ var sections = agreed{
 	fresh[pool],
 }
 
-// known is what follows from the table.
+// known follows from the table.
 var known = sections.index()
 
 type agreed []func() section

@@ -69,10 +69,10 @@ func (c *Setting) apply(s *state) (Result, error) {
 	return Result{}, nil
 }
 
-// settingReads are what a machine says of settings.
+// settingReads are a machine's reads of settings.
 type settingReads struct{ *locked }
 
-// Setting is what a key is set to for the whole cluster, empty if it is not set.
+// Setting is the value of a key for the whole cluster, empty if it is not set.
 func (r settingReads) Setting(key string) string {
 	s, done := r.read()
 	defer done()

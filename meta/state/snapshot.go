@@ -48,7 +48,7 @@ func (s *state) write(f *frameWriter) {
 }
 
 // Restore makes the machine the one that the snapshot was made of. If it
-// fails, the machine is what it was.
+// fails, the machine is unchanged.
 func (m *Machine) Restore(r io.Reader) error {
 	s, err := readState(r, snapshotOf(m.speaks))
 	if err != nil {

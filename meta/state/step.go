@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// Step is what a worker does when it asks for the next unit: it finishes what
+// Step is the request of a worker for the next unit: it finishes the unit that
 // it holds, and takes the unit that the scheduler has chosen. Either may be
 // left out. The same step again, told by its nonce, has the same result.
 type Step struct {

@@ -1,6 +1,6 @@
 package state
 
-// A Finish is what became of the unit that a worker held.
+// A Finish says whether the unit that the worker held is done by it.
 type Finish string
 
 const (

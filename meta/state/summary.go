@@ -36,14 +36,14 @@ func (m *Machine) Summary() Summary {
 	return sum
 }
 
-// A Hold is what a node has: ranks that it claims, and units of queues.
+// A Hold counts the ranks that a node claims, and its units of queues.
 type Hold struct {
 	Ranks uint64
 	Units int
 	Since int64 // time of the cluster when it took the unit that it has had for longest
 }
 
-// Holds is what each node has that has anything, by id.
+// Holds has the Hold of each node that holds anything, by id.
 func (m *Machine) Holds() map[string]Hold {
 	s, done := m.read()
 	defer done()

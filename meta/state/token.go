@@ -67,7 +67,7 @@ func (t *tokens) advance(s *state) {
 	}
 }
 
-// tokenReads are what a machine says of tokens.
+// tokenReads are a machine's reads of tokens.
 type tokenReads struct{ *locked }
 
 // Tokens are those with uses left, by hash.

@@ -209,7 +209,7 @@ func (a *Authority) setKey(text []byte) error {
 // Cluster is the id of the cluster.
 func (a *Authority) Cluster() string { return a.cluster }
 
-// Certificate is what a node has to have, in PEM.
+// Certificate is the certificate that a node has to have, in PEM.
 func (a *Authority) Certificate() []byte { return encode(certificateBlock, a.cert.Raw) }
 
 // Fingerprint is how a token names the authority.

@@ -41,7 +41,7 @@ func (a *Authority) check(chain []*x509.Certificate, use x509.ExtKeyUsage, now t
 	return name, nil
 }
 
-// An Untimely is what is wrong with a certificate that is not of now, as the
+// An Untimely is the error of a certificate that is not of now, as the
 // clock here has it. It is meta.ErrDenied.
 type Untimely struct {
 	Off  time.Duration // from what the clock here shows to when it is valid; negative if it has expired

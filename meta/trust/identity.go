@@ -18,7 +18,7 @@ const (
 	nodeKey  = "node.key"
 )
 
-// An Identity is what a node shows: a key, which never leaves it, and the
+// An Identity proves a node to others: a key, which never leaves it, and the
 // newest certificate for it. Its methods may be called concurrently, except Renew,
 // which writes: it is for the one goroutine that watches Due.
 type Identity struct {
@@ -91,7 +91,7 @@ func (i *Identity) certificate(text []byte) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: i.key, Leaf: leaf}, nil
 }
 
-// Request is what the authority has to sign.
+// Request is the request that the authority has to sign.
 func (i *Identity) Request() ([]byte, error) { return encodeRequest(i.key, i.node, i.host) }
 
 // Renew takes what the authority signed. Connections go on as they are; the
@@ -123,7 +123,7 @@ func (i *Identity) Due(now time.Time) bool {
 	return left <= Life/3 || left > Life+skew
 }
 
-// Role is what the certificate says; RoleNode if there is none.
+// Role is the role in the certificate; RoleNode if there is none.
 func (i *Identity) Role() Role {
 	if cert := i.cert.Load(); cert != nil {
 		if name, err := nameIn(cert.Leaf); err == nil {

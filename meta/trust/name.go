@@ -12,7 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Role is what a certificate is good for. There is one CA and may be many
+// A Role says what a certificate is good for. There is one CA and may be many
 // rights, so each use of a certificate asks for its role.
 type Role string
 

@@ -33,7 +33,7 @@ const (
 	greetNobody  = 'n' // no listener for the protocol
 )
 
-// ErrRemoved is what a node gets that was removed from its cluster.
+// ErrRemoved is the answer to a node that was removed from its cluster.
 var ErrRemoved = meta.Worded(meta.ErrDenied, "this node was removed from the cluster: unmount it, and mount it with another --state, "+
 	"or with that directory moved away, as a new node: --join HOST:PORT and a token, from: rankfs token create")
 
@@ -52,7 +52,7 @@ func greeted(b byte) error {
 	return fmt.Errorf("greeting %w", meta.ErrCorrupt)
 }
 
-// base is what both ends of all connections have in common. Nothing is resumed:
+// base is the configuration of both ends of all connections. Nothing is resumed:
 // each connection has a handshake that looks at certificates.
 func (p *Port) base() *tls.Config {
 	return &tls.Config{

@@ -12,7 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Request is what a node asks the authority to certify. Whether the node may have
+// A Request asks the authority for a certificate. Whether the node may have
 // that id is for the authority to decide: the request proves only that its sender has
 // the key.
 type Request struct {

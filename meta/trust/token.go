@@ -121,7 +121,7 @@ func (t Token) Authority() Fingerprint {
 	return t.held().authority
 }
 
-// Hash is what a cluster keeps of a token: the hash of the public half of a key whose
+// Hash is kept by a cluster in place of the token: the hash of the public half of a key whose
 // private half is derived from the secret. A Proof cannot be made from it.
 func (t Token) Hash() [sha256.Size]byte {
 	if t.IsPlain() {

@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// slowest is what a peer must give or take on the average, in bytes per
+// slowest is the least that a peer must give or take on the average, in bytes per
 // second: less than a disk does under any load, more than is worth waiting for.
 const slowest = 64 << 10
 

@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A peer is what is known of another node, and the connections to it.
+// A peer is another node, and the connections to it.
 //
 // The lock is not held while a link is dialled, used or closed: an exchange that takes one has it alone.
 type peer struct {

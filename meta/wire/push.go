@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A push is what is sent in an exchange beside its request, by a goroutine of its own:
+// A push is sent in an exchange beside its request, by a goroutine of its own:
 // the answer is read meanwhile. Nothing is sent that the other node has not granted; a
 // node that does not know the call grants nothing, and is sent nothing that it could
 // take for another request.

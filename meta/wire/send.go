@@ -18,7 +18,7 @@ const (
 	gathered = 64 << 10
 	// direct is from what size on a piece is sent from where it stands.
 	direct = 32 << 10
-	// tlsRecord is what TLS encrypts at a time. The start of a direct piece
+	// tlsRecord is the most that TLS encrypts at a time. The start of a direct piece
 	// shares a record with its head.
 	tlsRecord = 16 << 10
 	// sumBytes are summed and then sent while the processor still has them.

@@ -31,7 +31,7 @@ type Pushes map[uint8]Push
 // no need to send it. Its result is up to MaxResult bytes, for the other node.
 type Push func(ctx context.Context, q Request, in *Stream) (result []byte, err error)
 
-// A handler is what a number calls.
+// A handler handles the requests of a number.
 type handler struct {
 	gate   *gate
 	do     func(ctx context.Context, q Request, in *Stream, a Answer) error

@@ -76,7 +76,7 @@ func (c *peerCounters) ended(err error, stopped bool) {
 	}
 }
 
-// NodeStats is what a Client has counted and measured of one node.
+// NodeStats has the counts and times of a Client for one node.
 type NodeStats struct {
 	Node string
 
@@ -151,7 +151,7 @@ type visitorCounters struct {
 	requests, in, out, items, busy, failed atomic.Uint64
 }
 
-// VisitorStats is what a node was given and gave, counted as in ServerStats.
+// VisitorStats counts the bytes that a node was given and gave, as in ServerStats.
 type VisitorStats struct {
 	Node                               string
 	Requests, BytesIn, BytesOut, Items uint64

@@ -207,7 +207,7 @@ func (s *Stream) fail(err error) error {
 
 var errUnread = fmt.Errorf("stream %w: it was not read to its end", meta.ErrInvalid)
 
-// settle is what came of a push that returned err: no success unless all was read, or
+// settle is the error of a push that returned err: no success unless all was read, or
 // nothing was to be.
 func (s *Stream) settle(err error) error {
 	switch {

@@ -2,7 +2,7 @@ package order
 
 import "rankfs/meta"
 
-// A Source is what an order goes through: records, and the chunks that they are
+// A Source has the numbers of what an order goes through: records, and the chunks that they are
 // fetched in.
 type Source struct {
 	Records, Chunks uint64

@@ -2,7 +2,7 @@ package plan
 
 import "encoding/binary"
 
-// An Index is what plans ask of the index of a dataset. It never changes, and may be
+// An Index is the part of a dataset's index that plans need. It never changes, and may be
 // used concurrently.
 type Index interface {
 	// Fingerprint names the content: of equal ones all records are alike.

@@ -68,7 +68,7 @@ func (p *Plan) Place(seats []Seat) error {
 	return nil
 }
 
-// decidedBy is what decides the batches beside the view. Of the same version of a
+// decidedBy names the things that decide the batches beside the view. Of the same version of a
 // source there can be several indexes, as replicas move: this one does. And so
 // does what counts as a name of a host, which was less once.
 func (p *Plan) decidedBy(seats []Seat) string {

@@ -56,7 +56,7 @@ func (p *Plan) ID() [16]byte { return p.id }
 // zero where they are not.
 func (p *Plan) ChunksID() [16]byte { return p.chunks }
 
-// View is what the plan is of.
+// View is the view that the plan is of.
 func (p *Plan) View() meta.View { return p.view }
 
 // Cut is how the view cuts the order.

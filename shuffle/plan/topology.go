@@ -7,7 +7,7 @@ import (
 	"rankfs/meta/assign"
 )
 
-// Replicas is what an index knows of where chunks are. It may be used concurrently.
+// Replicas says where chunks are, by the index. It may be used concurrently.
 type Replicas interface {
 	// Chunks is how many chunks there are.
 	Chunks() int
@@ -82,7 +82,7 @@ func (t *Topology) Rack(host int32) string {
 	return ""
 }
 
-// Cluster is what a planner has to know.
+// Cluster is the input of a planner.
 func (t *Topology) Cluster(ofRank []int32) assign.Cluster {
 	return assign.Cluster{Nodes: t.hosts.Len() + len(t.racks), NodeOf: ofRank, RackOf: t.rackOf}
 }

@@ -17,7 +17,7 @@ import (
 // kernel may yet be at work on a close.
 const leaseTime = time.Second
 
-// The accesses are what names of a job's files are in use for. The lock guards each access
+// The accesses are the uses of names of a job's files. The lock guards each access
 // too; a commit waits for the end of one without it.
 type accesses struct {
 	mu struct {
@@ -31,7 +31,7 @@ func (all *accesses) init() {
 	all.mu.access, all.mu.expected = make(map[string]*access), make(map[string]int)
 }
 
-// An access is what a file or directory that may be committed is used for: programs write
+// An access is the use of a file or directory that may be committed: programs write
 // it, or it is being committed, never both. The lease that a commit takes does not tell
 // alone, as of an open that was answered a moment ago the kernel has no descriptor yet.
 type access struct {

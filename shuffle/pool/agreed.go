@@ -16,8 +16,8 @@ import (
 	"rankfs/shuffle/placement"
 )
 
-// An agreed is what the cluster has agreed on, as far as this node knows, and how this node
-// has it agree on more.
+// An agreed has the cluster's state, as far as this node knows it, and sends the cluster
+// commands.
 type agreed struct{ config Config }
 
 // How long a node waits for the cluster.

@@ -9,8 +9,8 @@ const (
 	gapPieces = 8
 )
 
-// An ahead is what a disk was asked for of a map of which pieces are read in about their
-// order, by whoever reads part after part: pieces are small where there are many parts, and a
+// An ahead has the range that a disk was asked for of a map whose pieces are read in about their
+// order, by reads of part after part: pieces are small where there are many parts, and a
 // disk brings many at once in hardly longer than one. What is asked for grows with each
 // piece that follows, so that a single one costs no more than it has. The kernel, which does
 // the same for files that are read in order, would bring whole maps. The lock guards all of it.
@@ -20,7 +20,7 @@ type ahead struct {
 	further    int64 // how much of it lay beyond the last piece
 }
 
-// next is what a disk is to be asked for before a piece is read, of a map of so many bytes.
+// next is the range that a disk is to be asked for before a piece is read, of a map of so many bytes.
 func (a *ahead) next(begin, end, size int64) (from, to int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -25,7 +25,7 @@ const putsAtOnce = 8
 
 // Blobs are the files of a job that have names of their own choice: the last that is put
 // as a name is what the name stands for, on all nodes. Their bytes are maps of a stage
-// that nobody sees, so that they are copied, repaired and sent as those are.
+// that no program sees, so that they are copied, repaired and sent as those are.
 type Blobs struct{ job *Job }
 
 // Blobs are those of the job.
@@ -50,7 +50,7 @@ func (b *Blobs) made(ctx context.Context) (*Stage, state.PoolStage, error) {
 	return g, is, err
 }
 
-// Find is what a name stands for. Names change, on whichever node, so the cluster is asked.
+// Find looks up a name. Names change, on whichever node, so the cluster is asked.
 func (b *Blobs) Find(ctx context.Context, name string) (state.Blob, state.Commit, error) {
 	pool := b.job.pool
 	if err := pool.Know(ctx); err != nil {

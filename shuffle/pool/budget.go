@@ -27,7 +27,7 @@ const (
 // there is something for each that begins.
 const slack = 64
 
-// A budget is what the jobs of a node may have in memory together. Each has a file system
+// A budget is the memory that the jobs of a node may have together. Each has a file system
 // with a bound of its own, as programs write past the daemon. The bounds never come to
 // more than the budget: what is free is divided evenly among the jobs that are in use. The
 // lock mu guards the set of shares alone.
@@ -48,7 +48,7 @@ type budget struct {
 	}
 }
 
-// A share is what a job has of the budget: a file system in memory. The lock guards its
+// A share is a job's part of the budget: a file system in memory. The lock guards its
 // users, not what it has.
 type share struct {
 	budget *budget
@@ -185,7 +185,7 @@ func (b *budget) bindAll() (used int64, inUse bool) {
 	return used, len(users) > 0
 }
 
-// page is what a file system in memory has at least: with no bytes it would be one
+// page is the least size of a file system in memory: with no bytes it would be one
 // without a bound.
 var page = int64(os.Getpagesize())
 
@@ -216,7 +216,7 @@ func reconfigure(dir, size string) error {
 	return unix.FsconfigReconfigure(fd)
 }
 
-// memory is what the job has in memory, and may have.
+// memory is the memory that the job has, and may have.
 func (s *share) memory() (used, bound int64) {
 	var at unix.Statfs_t
 	if unix.Statfs(s.dir, &at) != nil || at.Type != unix.TMPFS_MAGIC {
@@ -235,7 +235,7 @@ func (b *budget) all() []*share {
 // over reports whether so much in memory is to be relieved.
 func (b *budget) over(used int64) bool { return used > b.bytes/4*3 }
 
-// used is what all jobs have in memory.
+// used is the memory that all jobs have.
 func (b *budget) used() (sum int64) {
 	for _, s := range b.all() {
 		used, _ := s.memory()

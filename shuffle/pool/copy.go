@@ -118,7 +118,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 	return nil
 }
 
-// chooser is what chooses of some nodes those of the copies: with place=ring by the name of the
+// chooser chooses the nodes of the copies from some: with place=ring by the name of the
 // map, else in turn, and those first to which the attempt went ahead.
 func (g stage) chooser(is state.PoolStage, c *state.Commit, s *sealing, nodes []placement.Node) func([]placement.Node) []string {
 	switch {

@@ -126,7 +126,7 @@ func (t *taken) spans() (n int) {
 	return max(1, n)
 }
 
-// division is what the samples of all maps of the stage say of the part; of all parts, and
+// division divides the stage by the samples of all its maps: for the part; for all parts, and
 // remembered, if they are not too many.
 func (p *ranges) division(ctx context.Context) (*division, error) {
 	if uint64(p.stage.Len())*p.parts > mostSpans {
@@ -175,7 +175,7 @@ func (p *ranges) sampled(ctx context.Context, first, n uint64) (*division, error
 	return d, err
 }
 
-// each is what one does to all maps from one on.
+// each turns a function of one map into one of all maps from one on.
 func each(one func(i int, m record.Samples)) func(from int, all []record.Samples) {
 	return func(from int, all []record.Samples) {
 		for i, m := range all {

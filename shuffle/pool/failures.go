@@ -16,7 +16,7 @@ type failures struct {
 	slow *slowNodes
 }
 
-// A demand is what a node is asked for. It is in a hurry if other nodes have it too.
+// A demand is a request to a node for maps. It is in a hurry if other nodes have them too.
 type demand struct {
 	node  string
 	maps  []int

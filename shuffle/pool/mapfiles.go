@@ -225,14 +225,14 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 	return all[rowBytes:], all.end(0), nil
 }
 
-// A found is what a map that is here has of a part.
+// A found is a map that is here, with its rows of a part.
 type found struct {
 	*openedMap
 	rows  table
 	begin int64
 }
 
-// find is what a map has of a part. The caller gives the map back when it has read that.
+// find opens a map of a part. The caller gives the map back when it has read that.
 func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) { return f.findSome(r, c, 1) }
 
 // findSome is that of so many parts, from the one of the request on.

@@ -57,7 +57,7 @@ func (m *mapped) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// guard calls f, which reads the bytes. What cannot be had of them is what a disk does not give.
+// guard calls f, which reads the bytes. Bytes that the disk does not give are EIO.
 func (m *mapped) guard(f func() error) error {
 	err := fault.Guard(f)
 	var at *fault.Error

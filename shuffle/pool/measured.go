@@ -12,7 +12,7 @@ const (
 	mostParts  = 1 << 10
 )
 
-// A measurement is what the pieces of a part are, and how long it is.
+// A measurement has the pieces of a part, and its length.
 type measurement struct {
 	pieces []piece
 	wants  wanted

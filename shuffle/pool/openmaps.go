@@ -114,7 +114,7 @@ func (o *openMaps) give(m *openedMap) {
 	}
 }
 
-// fits says whether all of a map is what its table says, and no more.
+// fits checks all of a map by its table, and that nothing comes after.
 func (m *openedMap) fits(t table) error {
 	if m.bytes == nil || m.rest > 0 && m.table.bytes == nil {
 		return drain(t.check(io.NewSectionReader(m, 0, t.size()+1), 0))
@@ -145,8 +145,8 @@ func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
 	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
-// A window is what was read of a table last, and what comes after it: a reader of part after part
-// has the next rows, without a system call for each. The lock guards all of it.
+// A window has the bytes of a table that were read last, and those after them: a reader of part
+// after part has the next rows without a system call for each. The lock guards all of it.
 type window struct {
 	mu    sync.Mutex
 	at    int64

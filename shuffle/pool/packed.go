@@ -35,7 +35,7 @@ func mostPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
 // has memory. Those that other nodes begin package wire bounds.
 const mostPacking = 64
 
-// A packing is what a node packs by. Nothing is waited for by who has a press.
+// A packing has the presses by which a node packs. No press is held while its holder waits.
 type packing struct {
 	presses chan *press // one for each processor
 	turns   *shares     // of exchanges

@@ -29,7 +29,7 @@ func (p *Part) By() (job, weight uint64) { return p.by.job, p.by.weight }
 // Size is how many bytes it has.
 func (p *Part) Size() int64 { return p.size }
 
-// A Generation is what a stage was between two resets.
+// A Generation is a stage between two resets.
 type Generation struct {
 	pool          *Pool
 	stage, number uint64
@@ -118,7 +118,7 @@ func (p *Part) measure(ctx context.Context) error {
 	return nil
 }
 
-// measureNow is what is not known yet.
+// measureNow measures the part, as no measurement is remembered.
 func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 	var err error
 	if p.records.Ranges {

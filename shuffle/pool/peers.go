@@ -93,7 +93,7 @@ func (r PieceRequest) runs() (all []wire.Run) {
 	return all
 }
 
-// pieceBytes is what a piece is described by: its length and its sum.
+// pieceBytes are the bytes that describe a piece: its length and its sum.
 const pieceBytes = 16
 
 // measureAt asks a node what the pieces of maps are.
@@ -184,7 +184,7 @@ type copyRequest struct {
 // bytes are those of what comes: its table, and what it has not of the map.
 func (r copyRequest) bytes() int64 { return r.Table + r.Commit.Size - r.Has }
 
-// A sent is what is sent of a copy.
+// A sent is a copy to send.
 type sent struct {
 	table  table
 	bytes  io.ReaderAt

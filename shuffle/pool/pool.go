@@ -18,7 +18,7 @@ import (
 	"rankfs/shuffle/placement"
 )
 
-// State is what the cluster has agreed on, as far as this node knows.
+// State is the state of the cluster, as far as this node knows it.
 type State interface {
 	PoolJobs() []state.PoolJob
 	PoolJob(name string) (state.PoolJob, bool)
@@ -61,7 +61,7 @@ type File interface {
 	Release()
 }
 
-// Config is what a pool is made of.
+// Config has the parts that a pool is made of.
 type Config struct {
 	Dir     string            // of its own, for the file systems of jobs
 	RAM     int64             // bytes that all jobs may have on this node; zero: none

@@ -14,7 +14,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// promises are what files of attempts on this node have of a job's quota, in all copies, by
+// promises are the bytes reserved of a job's quota for files of attempts on this node, in all copies, by
 // their names, before they are committed. The cluster knows the sum, so that no other node has
 // it. A file that is gone needs nothing more: it was removed, or what it needs is its map's.
 //
@@ -253,7 +253,7 @@ func (f *files) settle(ctx context.Context, j *Job) error {
 	return f.tell(ctx, j, asked, freed)
 }
 
-// allocated is what a file has, or has memory for beyond its end.
+// allocated is the room of a file, with the memory that it has beyond its end.
 func allocated(info os.FileInfo) int64 {
 	memory := info.Sys().(*syscall.Stat_t).Blocks * 512
 	if memory-info.Size() < page {

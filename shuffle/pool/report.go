@@ -35,7 +35,7 @@ func tally(wanted int, commits state.Maps, up, active map[string]bool) (t Tally)
 	return t
 }
 
-// A Report is what a stage has come to.
+// A Report is the state of a stage, for a person.
 type Report struct {
 	Job    state.PoolJob
 	Stage  state.PoolStage
@@ -53,7 +53,7 @@ type Report struct {
 	unweighed string            // why there are no Parts
 }
 
-// A Kept is what a node has of a stage.
+// A Kept counts the maps of a stage that a node has.
 type Kept struct {
 	Node  string
 	Up    bool

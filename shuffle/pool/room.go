@@ -51,7 +51,7 @@ func Keepers(nodes []state.Node, self string) (all []placement.Node) {
 	return all
 }
 
-// Leaving is what a node has of the pool of which other nodes have too few copies as yet, and
+// Leaving counts the maps on a node of which other nodes have too few copies as yet, and says
 // whether one of those has room for any of it, as far as the cluster knows.
 func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64, fits bool) {
 	active, hosts := activeNodes(Keepers(nodes, "")), max(1, Hosts(nodes))
@@ -70,7 +70,7 @@ func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64, f
 	return maps, bytes, fits
 }
 
-// freeOf is what nodes that take copies, or will when they are up, have left for them at most.
+// freeOf is the room left, at most, of nodes that take copies, or will when they are up.
 func freeOf(s State, nodes []state.Node) map[string]int64 {
 	free := make(map[string]int64)
 	for _, n := range nodes {

@@ -214,7 +214,7 @@ func (p *Part) Hosts() (hosts []string) {
 	return hosts
 }
 
-// perMap is what each map has of the part: bytes, or if it is a range of keys slices, which
+// perMap is the amount of the part in each map: bytes, or if it is a range of keys slices, which
 // are about equal.
 func (p *Part) perMap() []int64 {
 	all := make([]int64, p.Maps.Len())

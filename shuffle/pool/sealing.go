@@ -30,7 +30,7 @@ type sealing struct {
 	named  bool     // it was given the name of a map now: one that has it since an earlier time may be committed
 }
 
-// joined is what is committed.
+// joined has the bytes that are committed.
 func (s *sealing) joined() joined {
 	if s.rest == nil {
 		return joined{s.file, s.size, nil}

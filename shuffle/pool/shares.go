@@ -11,7 +11,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A party is what some work counts for: the job that it is done for, whose work counts by the
+// A party is the job that some work is done for. The work counts by the
 // weight of its stage.
 type party struct {
 	job    uint64
@@ -44,7 +44,7 @@ type sharing struct {
 	wait []*claim
 }
 
-// A claim is what waits for some of it.
+// A claim is a request that waits.
 type claim struct {
 	n, cost int64
 	weight  uint64

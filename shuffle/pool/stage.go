@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A stage is what its maps, its attempts and its parts know of it.
+// A stage is a stage of a job, as its maps, its attempts and its parts share it.
 type stage struct {
 	job    *Job
 	name   string

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A Count is what a job has come to, or all of them.
+// A Count is the sum of the stages of a job, or of all jobs.
 type Count struct {
 	Stages int
 	meta.PoolTally
@@ -26,7 +26,7 @@ func (c *Count) add(g state.PoolStage, t Tally) {
 // Add counts a stage.
 func (c *Count) Add(r Report) { c.add(r.Stage, r.Tally) }
 
-// The tallies are what all jobs had come to when that was last looked at. The lock is held
+// The tallies are the counts of all jobs when they were last added up. The lock is held
 // to exchange the counts, not while they are added up.
 type tallies struct {
 	*agreed
@@ -38,7 +38,7 @@ type tallies struct {
 	}
 }
 
-// Count is what all jobs have come to, by number: their stages as they are now, their maps
+// Count has the counts of all jobs, by number: their stages as they are now, their maps
 // as they were when the pool last looked at itself, seconds ago at most.
 func (p *Pool) Count() map[uint64]Count {
 	p.tallies.mu.Lock()
@@ -51,7 +51,7 @@ func (p *Pool) Count() map[uint64]Count {
 	return counts
 }
 
-// Stats are what is used now, and of how much; maps and copies are as Count has them.
+// Stats has the room that is used now, and its bounds; maps and copies are as Count has them.
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {

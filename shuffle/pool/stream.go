@@ -54,7 +54,7 @@ func newStream(f feed, of []stretch, here held, size int64, room []byte, queue c
 	return s
 }
 
-// more is what comes next of a record.Run.
+// more implements More of a record.Run.
 func (s *stream) more() (piece []byte, some bool, err error) {
 	for {
 		is := s.arrived()
@@ -108,7 +108,7 @@ func (s *stream) join(is *portion) ([]byte, error) {
 	return is.room[is.head-n : is.head+len(is.bytes)], nil
 }
 
-// cut is what a range has of records.
+// cut cuts records to a range.
 func (s *stream) cut(b []byte, keys record.Range) ([]byte, error) {
 	b, err := s.merger.records.Cut(b, record.Range{From: keys.From})
 	if err != nil {

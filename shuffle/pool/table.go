@@ -21,7 +21,7 @@ import (
 // others.
 type table []byte
 
-// rowBytes is what a table takes for a part: its end and the xxh64 of its piece.
+// rowBytes are the bytes of a part in a table: its end and the xxh64 of its piece.
 const rowBytes = 16
 
 func (t table) parts() uint64            { return uint64(len(t) / rowBytes) }
@@ -217,7 +217,7 @@ func whole(size int64) offsets {
 	return binary.LittleEndian.AppendUint64(make([]byte, 8, 16), uint64(size))
 }
 
-// errNotDivided is what rename(2) is told of an attempt whose offsets cannot be, and of one whose
+// errNotDivided is for rename(2) of an attempt whose offsets cannot be, or whose
 // records cannot: of EINVAL mv(1) says that a directory is moved into itself.
 const errNotDivided = unix.EBADMSG
 

@@ -40,7 +40,7 @@ type tails struct {
 	}
 }
 
-// A tail is what other nodes have of an attempt.
+// A tail sends an attempt to other nodes while it is written.
 type tail struct {
 	stage   stage
 	is      state.PoolStage

@@ -31,7 +31,7 @@ type tailed struct {
 	}
 }
 
-// A tailedMap is what came of an attempt, from its beginning on.
+// A tailedMap is the beginning of an attempt of another node, as far as it has come.
 type tailedMap struct {
 	in   store
 	name string // of its file
@@ -49,8 +49,8 @@ func (n tailName) file(stage uint64) string {
 	return path.Join(stageDir(stage), mapsDir, fmt.Sprintf("%06d.%d.%s.tail.%016x%s", n.Map, n.Attempt, n.Writer, n.Nonce, incoming))
 }
 
-// tailTo is the file of what came of an attempt, if that is what the request goes on from; of one
-// of which nothing has come it is made, where its copy will be.
+// tailTo is the file of the beginning of an attempt, if that ends where the request goes on; of an
+// attempt of which nothing has come it is made, where its copy will be.
 func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 	name := r.tailName.file(r.Stage)
 	if r.At > 0 {

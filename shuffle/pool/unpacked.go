@@ -120,7 +120,7 @@ type pushed struct {
 	Plain  uint64
 }
 
-// An intake is what another node pushes, unpacked.
+// An intake reads, unpacked, the bytes that another node pushes.
 type intake struct {
 	*wire.Stream
 	*unpacker // nil: it comes as it is
@@ -133,7 +133,7 @@ type intake struct {
 // mostPushed is how much may be pushed at once.
 const mostPushed = 1 << 40
 
-// intake is what is pushed by a request, to be closed.
+// intake opens the bytes that a request pushes; it is to be closed.
 func (k *packing) intake(q wire.Request, is pushed, s *wire.Stream) (*intake, error) {
 	switch {
 	case is.Packed == meta.Uncompressed:
@@ -156,7 +156,7 @@ func (in *intake) close() {
 	}
 }
 
-// firstGrant is what is let come before anything is read. A small copy would wait for the table
+// firstGrant bytes may come before anything is read. A small copy would wait for the table
 // else, and then for a grant of the rest.
 const firstGrant = 1 << 20
 

@@ -27,7 +27,7 @@ type uses struct {
 	}
 }
 
-// A use is what is open of a job, and what the cluster knows of it.
+// A use counts the open files of a job, and notes what the cluster knows of it.
 type use struct {
 	job   state.PoolJob
 	open  int

@@ -93,7 +93,7 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 	return d.weights(), nil
 }
 
-// State is what a person wants to know of it.
+// State is the text of the file state, for a person.
 func (g *Stage) State(ctx context.Context) ([]byte, error) {
 	if err := g.job.pool.Know(ctx); err != nil {
 		return nil, err

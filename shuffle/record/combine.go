@@ -56,7 +56,7 @@ func (c *combiner) begin(r, key []byte, value int64) {
 	c.some, c.key, c.first, c.value = true, key, r, value
 }
 
-// worth is what a record that was not combined yet adds to its key.
+// worth is the number that a record which was not combined yet adds to its key.
 func (s *Spec) worth(r []byte) (int64, error) {
 	switch s.Combine {
 	case meta.First:
@@ -67,7 +67,7 @@ func (s *Spec) worth(r []byte) (int64, error) {
 	return s.valueOf(r)
 }
 
-// join is what two values of a key come to, if that is a number of 64 bits.
+// join combines two values of a key, if the result is a number of 64 bits.
 func (s *Spec) join(a, b int64) (sum int64, ok bool) {
 	switch s.Combine {
 	case meta.Sum, meta.Count:

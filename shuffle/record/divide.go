@@ -71,7 +71,7 @@ type division struct {
 	touched byte // of bytes that are read to have them near
 }
 
-// A share is what a part has of a map.
+// A share is the part's share of a map.
 type share struct {
 	records uint64
 	bytes   int64
@@ -228,7 +228,7 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 	})
 }
 
-// entryBytes is what the index has of a record.
+// entryBytes is the room of a record in the index.
 const entryBytes = int64(unsafe.Sizeof(entry{}))
 
 // index makes an entry of each record, or key that was added up, those of each part together.

@@ -17,11 +17,11 @@ type Spec meta.Records
 // Ordered reports whether the records of a part are sorted.
 func (s Spec) Ordered() bool { return s.Order != meta.AsWritten }
 
-// errBad is what a record is that cannot be: mv(1) takes EINVAL from rename(2) for a directory
+// errBad is the error of a record that cannot be: mv(1) takes EINVAL from rename(2) for a directory
 // that is moved into itself.
 const errBad = unix.EBADMSG
 
-// placed is what is wrong with a record of a map.
+// placed adds the place of a record of a map to its error.
 func placed(number, at int, err error) error {
 	return fmt.Errorf("record %d, at byte %d: %w", number, at, err)
 }
@@ -80,7 +80,7 @@ func (s *Spec) ended(r []byte) bool {
 	return s.Kind != meta.Lines || len(r) > 0 && r[len(r)-1] == '\n'
 }
 
-// size is what a record takes where it is put.
+// size is the length of a record where it is put.
 func (s *Spec) size(r []byte) int64 {
 	if s.ended(r) {
 		return int64(len(r))
@@ -88,7 +88,7 @@ func (s *Spec) size(r []byte) int64 {
 	return int64(len(r)) + 1
 }
 
-// payload is what a record says.
+// payload has the bytes of a record without its size or its end.
 func (s *Spec) payload(r []byte) []byte {
 	switch {
 	case s.Kind == meta.Sized:

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Run is what a map has of a part, in pieces of whole records that stand one after the other:
+// A Run has the records of a part in a map, in pieces of whole records that stand one after the other:
 // those that are at hand, and after them, if there is More, what that gives until it gives none.
 // A piece that it gave may be overwritten once it has given two more.
 type Run struct {

@@ -123,7 +123,7 @@ func RangeOf(bounds [][]byte, part uint64) (r Range, some bool) {
 	return r, true
 }
 
-// A Span is what a map has of a range: the slices that may have records of it, First and those
+// A Span is the share of a range in a map: the slices that may have records of it, First and those
 // after it before End. Of these so many, at both ends, the range may cut.
 type Span struct{ First, End, CutFrom, CutTo uint16 }
 
@@ -132,7 +132,7 @@ func (s Span) Cuts(slice uint16) (from, to bool) {
 	return slice < s.First+s.CutFrom, slice >= s.End-s.CutTo
 }
 
-// Spans are what a map has of so many parts, from one on, divided by these bounds. A map has
+// Spans are the shares of so many parts in a map, from one on, divided by these bounds. A map has
 // fewer slices than a Span can count.
 func (s Spec) Spans(m Samples, bounds [][]byte, part, parts uint64) (all []Span) {
 	at := 0
@@ -182,7 +182,7 @@ func (s *Spec) beginsBefore(m Samples, slice int, bound []byte) bool {
 	return bound != nil && !(some && s.order(key, bound) >= 0)
 }
 
-// Cut is what some slices, which stand one after the other, have of a range.
+// Cut has the records of a range among those of some slices, which stand one after the other.
 func (s Spec) Cut(b []byte, r Range) ([]byte, error) {
 	if r.From != nil {
 		n, err := s.reach(b, r.From)

@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A tally is what the records of each key of a map come to, in a table by hashes of keys. Of
+// A tally combines the records of each key of a map, in a table by hashes of keys. Of
 // many records with few keys, one of each key is left to be sorted.
 type tally struct {
 	Spec

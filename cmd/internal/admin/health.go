@@ -20,7 +20,7 @@ const (
 	lateTime = 10 * time.Second
 )
 
-// A health is what was wrong at the last look, each thing since when. The lock guards the
+// A health has the faults of the last look, each with when it began. The lock guards the
 // last look, whose faults are listed anew each time and never changed.
 type health struct {
 	now func() time.Time

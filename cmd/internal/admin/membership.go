@@ -45,7 +45,7 @@ func (n *membership) Cluster() control.Cluster {
 	return c
 }
 
-// leaving is what a node that is drained has of the shuffle pool, and others have not.
+// leaving counts what a drained node has of the shuffle pool, and others have not.
 func (n *membership) leaving(of state.Node) *control.Leaving {
 	if !of.Drained {
 		return nil

@@ -113,7 +113,7 @@ func workOf(m *state.Machine, workers []state.Worker) []control.QueueNode {
 	return nodes
 }
 
-// leases are what each node has of ranks and of queues, most batches first.
+// leases has the ranks and batches that each node holds, most batches first.
 func (n *queues) leases() []control.Leases {
 	all := []control.Leases{}
 	for id, h := range n.State.Holds() {
@@ -130,7 +130,7 @@ func (n *queues) leases() []control.Leases {
 	return all
 }
 
-// leasesOf are what workers have, the oldest first.
+// leasesOf are the leases of workers, the oldest first.
 func leasesOf(m *state.Machine, view string, workers []state.Worker) []control.Lease {
 	leases := []control.Lease{}
 	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })

@@ -262,7 +262,7 @@ func (n *shuffles) DropPool(ctx context.Context, u control.User, name string) er
 	return j.Remove(ctx)
 }
 
-// pool is what this node has of the pool, and how all of it is; nil if it has none.
+// pool has the figures of the pool on this node, and of all of it; nil if it has none.
 func (n *shuffles) pool() *control.Pool {
 	if n.Pool == nil {
 		return nil
@@ -271,7 +271,7 @@ func (n *shuffles) pool() *control.Pool {
 	return &s
 }
 
-// wrongs are what is not as it should be with jobs.
+// wrongs are the faults of jobs.
 func (n *shuffles) wrongs() (all []wrong) {
 	if n.Pool == nil {
 		return nil

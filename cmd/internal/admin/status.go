@@ -60,7 +60,7 @@ func (n *status) status() control.Status {
 	return s
 }
 
-// supply is what the cache and the tree have done, and what opens waited for.
+// supply has the counters of the cache and the tree, and the waits of opens.
 func (n *status) supply(r stall.Report) ([]control.Tier, control.Counters) {
 	tiers, c := n.Kept.Stats()
 	t, waits := n.tree.Stats(), r.All().Wait
@@ -70,7 +70,7 @@ func (n *status) supply(r stall.Report) ([]control.Tier, control.Counters) {
 	return tiers, c
 }
 
-// report is what jobs wait for, those of a name that another dataset has now all together.
+// report has the waits of jobs, those of a name that another dataset has now all together.
 func (n *status) report() stall.Report { return n.Stalls.Report().Without(n.past) }
 
 // past reports whether a job read a dataset whose name another has now.
@@ -85,7 +85,7 @@ func (n *status) wrongs(k control.Cluster, tiers []control.Tier) []wrong {
 	return append(n.ofCluster(k), n.ofDaemon(tiers)...)
 }
 
-// ofCluster is what keeps this node from agreeing with the others.
+// ofCluster has the faults that keep this node from agreeing with the others.
 func (n *status) ofCluster(c control.Cluster) (all []wrong) {
 	switch {
 	case c.Removed:
@@ -106,7 +106,7 @@ func (n *status) ofCluster(c control.Cluster) (all []wrong) {
 	return all
 }
 
-// ofDaemon is what else is not as it should be.
+// ofDaemon has the other faults.
 func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
 	add := func(kind, of, format string, args ...any) {
 		all = append(all, wrong{kind, of, fmt.Sprintf(format, args...)})

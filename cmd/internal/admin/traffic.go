@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/wire"
 )
 
-// traffic is what this node and its peers sent each other; nil if neither has asked
+// traffic counts the bytes that this node and its peers sent each other; nil if neither has asked
 // for anything.
 func (n *status) traffic() *control.Peers {
 	c, s := n.Wire.Stats(), n.server.Stats()

@@ -19,7 +19,7 @@ type Dataset struct {
 	Version    *batch.Version
 }
 
-// A Registration is what the cluster keeps of a dataset, without the index.
+// A Registration is a dataset as the cluster keeps it, without the index.
 type Registration struct {
 	Name    string    `json:"name"`
 	Source  string    `json:"source"`

@@ -15,7 +15,7 @@ import (
 	"rankfs/meta"
 )
 
-// A route is what a call is by its name. Act is empty if all users may make it.
+// A route says who may make a call, and how it is done. Act is empty if all users may make it.
 type route struct {
 	right right
 	act   string

@@ -22,7 +22,7 @@ type Token struct {
 	Join    string    `json:"join"` // where to join with it
 }
 
-// A TokenInfo is what the cluster keeps of a token. The token itself is not kept.
+// A TokenInfo is a token as the cluster keeps it, without its secret.
 type TokenInfo struct {
 	ID      string    `json:"id"`
 	Role    string    `json:"role,omitempty"` // none if the cluster has nodes of the release before
@@ -49,7 +49,7 @@ type Promotion struct {
 	Needed int      `json:"needed,omitempty"` // how many have to say it
 }
 
-// A Cluster is what a node knows of its cluster.
+// A Cluster is the cluster as a node knows it.
 type Cluster struct {
 	ID      string   `json:"id"`
 	Self    string   `json:"self"`              // the node that was asked
@@ -75,7 +75,7 @@ type Member struct {
 	Leaving *Leaving  `json:"leaving,omitempty"` // of a node that is draining
 }
 
-// Leaving is what a node has of the shuffle pool of which other nodes have too few copies as
+// Leaving counts the maps on a node of which other nodes have too few copies as
 // yet: it would be lost with the node.
 type Leaving struct {
 	Maps  int    `json:"maps"`
@@ -101,7 +101,7 @@ type NodeSummary struct {
 	Faults  []Fault `json:"faults"`
 }
 
-// Leases are what the readers of one node have of the cluster. They have no end by the
+// Leases are the ranks and batches that the readers of one node hold. They have no end by the
 // clock. A rank is a node's until it is opened on another one, or its job is the oldest of
 // too many. A batch of a queue is a reader's until it takes the next one, closes the queue or
 // dies, or its node is silent for five seconds.

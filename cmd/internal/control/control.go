@@ -24,7 +24,7 @@ type Daemon interface {
 	Load(r LoadRequest) (Load, error)
 }
 
-// Datasets are what is registered.
+// Datasets are the registered datasets.
 type Datasets interface {
 	Datasets() []Dataset
 	Dataset(name string) (Dataset, error)

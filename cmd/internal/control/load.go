@@ -124,7 +124,7 @@ type Rank struct {
 	Account
 }
 
-// Facts are what is known of a view.
+// Facts are the sizes of a view.
 type Facts struct {
 	Ranks uint64 `json:"ranks"`
 	Bytes int64  `json:"bytes"` // of an epoch, all ranks together
@@ -136,7 +136,7 @@ type Facts struct {
 	Flows       // of its dataset, whatever the view
 }
 
-// Flows are what came to a node.
+// Flows count the bytes that came to a node.
 type Flows struct {
 	Source  Flow `json:"source"`
 	Peers   Flow `json:"peers"`

@@ -57,7 +57,7 @@ type Survey struct {
 	LocalBlocks string `json:"local_blocks,omitempty"` // of a dataset in HDFS: how what is local comes to this node
 }
 
-// Reads are what the ranks of one host read, of the steps looked at.
+// Reads count the bytes that the ranks of one host read, of the steps looked at.
 type Reads struct {
 	Host   string `json:"host"`
 	Rack   string `json:"rack,omitempty"` // if it is known

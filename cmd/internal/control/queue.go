@@ -32,7 +32,7 @@ type QueueDetail struct {
 // MostListed bounds each list of a QueueDetail.
 const MostListed = 1000
 
-// A QueueNode is what the readers on one host do. Where there were very many readers,
+// A QueueNode counts the work of the readers on one host. Where there were very many readers,
 // the cluster has forgotten some, and their batches are missing.
 type QueueNode struct {
 	Host    string  `json:"host"`

@@ -70,7 +70,7 @@ type PoolStageDetail struct {
 // MostParts bounds the list of what parts weigh.
 const MostParts = 1 << 16
 
-// A PoolNode is what a node keeps of a stage.
+// A PoolNode counts what a node keeps of a stage.
 type PoolNode struct {
 	ID    string `json:"id"`
 	Host  string `json:"host"`

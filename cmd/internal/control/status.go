@@ -86,7 +86,7 @@ type Counters struct {
 	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
 }
 
-// A Cost is what the latest fills from sources took, as far as it can be told.
+// A Cost has the time of the latest fills from sources, as far as it can be told.
 type Cost struct {
 	Latency float64 `json:"latency_seconds"`  // each, whatever its size
 	Rate    float64 `json:"bytes_per_second"` // of its bytes; zero: all were small, or none was

@@ -79,7 +79,7 @@ func (j *Job) Complete(set control.Dataset, options string, s control.Status, co
 	return j.replays()
 }
 
-// View is what is to be simulated, by its full name, and on how many nodes.
+// View is the view to simulate, by its full name, and on how many nodes.
 func (j *Job) View() (name string, nodes int) { return j.view.String(), j.nodes }
 
 // Fits is an error if the ranks of a node cannot hold a batch each: they take each step

@@ -23,7 +23,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Kept is what the cache keeps of views, and what is learnt for it. It implements
+// Kept has the slabs of views that the cache keeps, and the traces. It implements
 // views.Watcher, and is part of a control.Node.
 type Kept struct {
 	*slabs
@@ -32,7 +32,7 @@ type Kept struct {
 
 var _ views.Watcher = (*Kept)(nil)
 
-// A node is what all parts share. Cache and memory are set by Start.
+// A node is shared by all parts. Cache and memory are set by Start.
 type node struct {
 	Config
 	registered registrations
@@ -40,7 +40,7 @@ type node struct {
 	memory     func(cache.TierStats) control.Tier
 }
 
-// New is what a cache keeps that is not there before Start.
+// New makes the parts of a Kept that need no cache; Start gives it one.
 func New(c Config) *Kept {
 	n := &node{Config: c}
 	return &Kept{&slabs{node: n}, &traces{node: n}}

@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// A seriesName is what a series in the cache's keys is called: a view by its full name,
+// A seriesName is the name of a series in the cache's keys: a view by its full name,
 // or a dataset whose chunks it names.
 type seriesName struct{ name, kind string }
 

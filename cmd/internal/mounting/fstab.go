@@ -7,10 +7,10 @@ import (
 	"rankfs/cmd/internal/failure"
 )
 
-// HelperName is what mount(8) calls for mount -t rankfs.
+// HelperName is the command that mount(8) calls for mount -t rankfs.
 const HelperName = "mount.rankfs"
 
-// A HelperCall is what mount(8) asks of its helper.
+// A HelperCall is a call of the helper by mount(8).
 type HelperCall struct {
 	Dir     string
 	Fake    bool // check everything, mount nothing

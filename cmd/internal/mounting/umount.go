@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// UmountHelperName is what umount(8) calls for a mount of ours: the kernel unmounts one
+// UmountHelperName is the command that umount(8) calls for a mount of ours: the kernel unmounts one
 // mount, and one with a shuffle pool is two.
 const UmountHelperName = "umount.fuse.rankfs"
 
-// An UmountCall is what umount(8) asks of its helper.
+// An UmountCall is a call of the helper by umount(8).
 type UmountCall struct {
 	Dir     string
 	Lazy    bool

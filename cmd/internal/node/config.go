@@ -15,7 +15,7 @@ import (
 	"rankfs/shuffle/pool"
 )
 
-// A Config is what a node needs to know.
+// A Config configures a node.
 type Config struct {
 	Mount, State      string
 	RAMBytes          int64

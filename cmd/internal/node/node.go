@@ -323,7 +323,7 @@ func (n *node) Reserve(ctx context.Context, bytes int64, in string) (*disks.Rese
 	return n.cache.Reserve(ctx, bytes, in)
 }
 
-// copies are blobs. They are what an hdfs.Config asks for.
+// copies are blobs, with the methods that an hdfs.Config asks for.
 type copies struct{ *blobs.Store }
 
 // Take implements hdfs.Copies.

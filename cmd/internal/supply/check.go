@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Finding is what Check says of a pair.
+// A Finding is the result of Check for a pair.
 type Finding struct {
 	Rank      int    `json:"rank"`
 	Pipe      string `json:"pipe"`

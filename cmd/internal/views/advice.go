@@ -9,7 +9,7 @@ import (
 	"rankfs/shuffle/order"
 )
 
-// Warnings are what this node has to say of a view of a dataset, by subject.
+// Warnings has the warnings of this node about a view of a dataset, by subject.
 func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	all := make(map[string]string)
 	if of.Index.Records() == 0 {

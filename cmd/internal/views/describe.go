@@ -56,7 +56,7 @@ func (a *assignment) batchRecords() uint64 {
 	return (a.stepRecords() + a.Cut().Ranks - 1) / a.Cut().Ranks
 }
 
-// stepRecords is what all ranks read together in a whole step; zero where that
+// stepRecords is the number of records of a whole step of all ranks; zero where that
 // is chunks.
 func (a *assignment) stepRecords() uint64 {
 	if a.View().ByChunk() {

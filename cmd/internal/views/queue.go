@@ -64,7 +64,7 @@ func (v *View) describeUnit(unit uint64) []byte {
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, a.Records(rank, step), where)
 }
 
-// Units are what the queue of a view hands out, for this node as the leader.
+// Units are the batches that the queue of a view hands out, for this node as the leader.
 func (vs *Views) Units(ctx context.Context, view string, rank uint64) (dispatch.Units, error) {
 	v, err := vs.Open(view)
 	if err != nil {

@@ -63,7 +63,7 @@ func sizes(need batch.Need, ranks uint64) string {
 	return text
 }
 
-// Need is what so many ranks of a view on one node need together.
+// Need is the memory that so many ranks of a view on one node need together.
 func (vs *Views) Need(v meta.View, of *batch.Version, ranks uint64) batch.Need {
 	return vs.needs.get(needKey{plan.New(v, of.Plans).ID(), ranks}, func() batch.Need { return of.Need(v, ranks) })
 }
@@ -127,8 +127,8 @@ func (vs *Views) LogShortage(c *cache.Shortage) {
 	vs.config.Log.Warn("an open waits for room", "dataset", datasetOf(c.Series), "cause", c.Error()+"; "+vs.roomFor(c, 0))
 }
 
-// datasetOf is what people call the dataset of a series. That of chunks which nobody is known to
-// read, as for another node, is its source; a series of the shuffle pool says its stage.
+// datasetOf is the name of the dataset of a series. Chunks of which no view here is known,
+// as those for another node, go by their source; a series of the shuffle pool says its stage.
 func datasetOf(s cache.Series) string {
 	switch s := s.(type) {
 	case *Batches:
@@ -178,7 +178,7 @@ func (vs *Views) describe(c *cache.Shortage, least int64) string {
 	return fmt.Sprintf("opens wait for room: %v; %s", c, vs.roomFor(c, least))
 }
 
-// Lacked is what ranks held of memory when an open last waited for some, and how much
+// Lacked is the memory that ranks held when an open last waited for some, and how much
 // would have been enough; nil if none has waited.
 func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
 	if c = vs.cache.Lacked(); c == nil {
