@@ -44,8 +44,8 @@ func (g *guarded) makeWay(newcomer *entry, demanded bool) (victim *entry, copies
 	return g.eviction.remove(first), false
 }
 
-// deserves reports whether a batch should be copied before it leaves memory, which nobody
-// has tried yet.
+// deserves reports whether a batch should be copied before it leaves memory, which has not
+// been tried yet.
 func (g *guarded) deserves(b *batch) bool {
 	if _, tried := g.moves.tried[b.key]; tried {
 		return false

@@ -54,7 +54,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 			return t.errno("look up view", path.Join("datasets", name), err)
 		}
 		return t.entry(cancel, out, d.base, forViews)
-	case inoPool: // what is there shows once the pool is mounted on it, and until then nobody can say
+	case inoPool: // what is there shows once the pool is mounted on it, and until then it cannot be told
 		return fuse.Status(unix.ENOTCONN)
 	}
 	n, ok := t.views.byIno(header.NodeId)

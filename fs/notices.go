@@ -26,7 +26,7 @@ func (n *notices) tell(f func()) {
 	}
 }
 
-// end waits until all are told, and has nobody told from then on.
+// end waits until all are told; from then on no notice is sent.
 func (n *notices) end() {
 	n.mu.Lock()
 	n.mounted = false

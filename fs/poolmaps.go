@@ -99,7 +99,7 @@ type reads struct {
 }
 
 // reads opens a file that was asked for in this generation. One of a later generation is
-// for those who look it up anew.
+// for opens that look it up anew.
 func (c current) reads(f PoolFile, done func()) (fusefs.FileHandle, uint32, syscall.Errno) {
 	r := &reads{f, done}
 	if c.stale() {

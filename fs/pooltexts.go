@@ -42,7 +42,7 @@ func (n *stageText) Setattr(_ context.Context, _ fusefs.FileHandle, in *fuse.Set
 	return keptRights(in, &out.Attr)
 }
 
-// Open implements fusefs.NodeOpener. Nobody writes the state, not even root.
+// Open implements fusefs.NodeOpener. The state cannot be written, not even by root.
 func (n *stageText) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
 	if n.name == nameState && flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return nil, 0, syscall.EPERM
@@ -71,8 +71,8 @@ func (t *openText) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResu
 	return fuse.ReadResultData(t.text[from:min(from+len(buf), len(t.text))]), 0
 }
 
-// Write implements fusefs.FileWriter: a spec is agreed on in the write, so that who wrote
-// it learns what is wrong with it.
+// Write implements fusefs.FileWriter: a spec is agreed on in the write, so that the program
+// that wrote it learns what is wrong with it.
 func (t *openText) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	if off != 0 {
 		return 0, t.stage.errno("write", nameSpec, meta.Worded(meta.ErrInvalid, "a spec is written by one write(2): write all of it in one line, as in: echo maps=16 parts=8 > spec"))

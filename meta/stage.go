@@ -19,7 +19,7 @@ const (
 	MaxCopies = 8
 	// DefaultCopies of each map: one node may be lost.
 	DefaultCopies = 2
-	// DefaultLife is how long a job lives that nobody uses and nobody ever held.
+	// DefaultLife is the life of a job that is not used and was never held.
 	DefaultLife = 24 * time.Hour
 )
 
@@ -63,7 +63,7 @@ type Stage struct {
 	Durable bool          // a map is committed once its copies are on disks
 	Ring    bool          // the first copy is where the map's name says, too, not on its writer's node
 	Packed  Compression   // of what goes between nodes
-	Life    time.Duration // how long the job lives when nobody uses it
+	Life    time.Duration // how long the job lives when it is not used
 	Weight  uint64        // of its job's work beside that of others; zero: as much as there is
 	Records Records       // what the pool knows of what is in maps
 }

@@ -269,7 +269,7 @@ func writeStage(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	}
 }
 
-// writePartWaits says who waits for parts, and what for.
+// writePartWaits lists the programs that wait for parts, and the nodes or parts they wait for.
 func writePartWaits(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	fmt.Fprintln(w, "waiting on this node, the longest first")
 	t := terminal.NewTable("  ", "PART", " FOR", " THREAD", "PROGRAM", "UNTIL")

@@ -112,7 +112,7 @@ func (s *Source) orAsked(ctx context.Context, owner string, found error, account
 }
 
 // Stale is the error that Check or a read ended with last, if it was that the source has
-// changed. It asks nobody.
+// changed. It asks no other node.
 func (s *Source) Stale() error {
 	if owner := s.holder(); owner != "" {
 		return s.asked.said(owner)

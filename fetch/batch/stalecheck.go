@@ -22,7 +22,7 @@ const (
 // than answerAge, once for all that want to know then. A node that gives no answer, also one of
 // a release that does not know the call, takes nothing back of what it said before.
 type staleCheck struct {
-	ask  func(ctx context.Context, node string) error // wraps meta.ErrStale: it is not; nil: nobody can be asked
+	ask  func(ctx context.Context, node string) error // wraps meta.ErrStale: it is not; nil: there is no node to ask
 	turn chan struct{}                                // of the one that asks, while the others wait
 	last atomic.Pointer[reply]                        // nil: there was none, or it is known here
 }

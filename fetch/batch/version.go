@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // An Ask asks another node whether a dataset's source is unchanged, as Source.Data of that
-// node says. The error wraps meta.ErrStale if it is not. One that is nil asks nobody.
+// node says. The error wraps meta.ErrStale if it is not. One that is nil asks no node.
 type Ask func(ctx context.Context, node string, dataset peers.ID) error
 
 // Open opens the version whose index is at path.

@@ -17,7 +17,7 @@ const overdue = 5 * time.Second
 // others, and gives their findings to the one that merges them, in order.
 //
 // A split is handed out once, but for two reasons: another node did not read it, or has
-// had it for long while nobody here has anything else to read. Then it is read here, and
+// had it for long while no reader here has anything else to read. Then it is read here, and
 // what is found first counts. So the end of a scan depends on no other node.
 //
 // No more than ahead splits are handed out and not merged. Its methods may be called

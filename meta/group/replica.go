@@ -264,7 +264,7 @@ func (r *replica) upToDate(ctx context.Context) error {
 	term := r.raft.CurrentTerm()
 	if r.current.Load() == term {
 		if r.alone(r.config.Self.ID) && r.Leads() && r.raft.CurrentTerm() == term {
-			return nil // nobody else could lead
+			return nil // no other voter could lead
 		}
 		err := r.verify(ctx)
 		if err != nil || r.raft.CurrentTerm() == term {

@@ -22,7 +22,7 @@ type rounds struct {
 	mu struct {
 		sync.Mutex
 		asking int
-		next   *round // nil if nobody waits for it
+		next   *round // nil if no caller waits for it
 		closed bool
 	}
 }
@@ -70,7 +70,7 @@ func (r *rounds) enter() *round {
 
 var errEnds = fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
 
-// closedRound is the one of a caller who comes when this node ends.
+// closedRound is the round of a caller that comes when this node ends.
 func closedRound() *round {
 	one := &round{done: make(chan struct{}), err: errEnds}
 	close(one.done)

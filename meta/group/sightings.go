@@ -21,7 +21,7 @@ type heartbeat struct {
 // for dead because of what another leader heard; a node that has never led has none.
 //
 // A node is judged by the rounds in which it was asked and did not answer, and not by the
-// clock: a leader that was stopped for a while, or had no processor, has asked nobody then.
+// clock: a leader that was stopped for a while, or had no processor, has asked no node then.
 // So a round counts for as long as it took, but for no more than a node has to answer.
 //
 // Any goroutine may look and note. The lock is held for no more than that.

@@ -73,7 +73,7 @@ const (
 
 	// With nothing that the follower does not know. At 20 a second that was most of what an
 	// idle daemon did; Raft takes the answer for one that comes just now, so this is well below
-	// the half second for which it believes that it leads when it hears nobody.
+	// the half second for which it believes that it leads when it hears no node.
 	idle = 200 * time.Millisecond
 )
 

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta"
 )
 
-// Grace is how long a job lives that was held once and that nobody holds or uses any
+// Grace is the life of a job that was held once, and is neither held nor used any
 // more.
 const Grace = 10 * time.Minute
 
@@ -90,7 +90,7 @@ type PoolJob struct {
 	Reserved map[string]Reserved `json:",omitempty"`
 }
 
-// Lives is how long the job lives when nobody uses it.
+// Lives is how long the job lives when it is not used.
 func (j *PoolJob) Lives() time.Duration {
 	if j.Held {
 		return Grace

@@ -129,7 +129,7 @@ func (r poolReads) Blobs(stage uint64, dir string) []Blob {
 // It may where the command says of nothing but files that are lost when their hosts lose
 // power: those of maps, unless their stages want them on disks. A blob's name would stand for
 // what it stood for before, which a disk may have. And where it only removes: what was removed
-// is there once more then, as after an unlink(2) whose directory nobody has synced. Its files
+// is there once more then, as after an unlink(2) whose directory was not synced. Its files
 // are, too, if they were on a disk: none is given up before it is on the disk that it may be.
 // What was made in place of it was either answered later than the removal came to the disk, as
 // all commands that are not fleeting, or is undone with it.

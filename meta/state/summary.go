@@ -53,7 +53,7 @@ func (m *Machine) Holds() map[string]Hold {
 			claimed[node]++
 		}
 	}
-	delete(claimed, 0) // ranks that nobody has opened
+	delete(claimed, 0) // ranks that were opened on no node
 	all := make(map[string]Hold)
 	for node, ranks := range claimed {
 		all[idString(node)] = Hold{Ranks: ranks}

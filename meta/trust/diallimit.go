@@ -7,7 +7,7 @@ import "context"
 // own, so that a host which is down delays dials to no other.
 type dialLimit struct {
 	places chan struct{}
-	users  int // who dial, or wait to; guarded by the port's lock
+	users  int // dials under way or waiting; guarded by the port's lock
 }
 
 // maxHandshakes is half of what a port lets in of one host, for hosts with two nodes.

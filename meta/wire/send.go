@@ -114,7 +114,7 @@ func (s *sender) tick() {
 	if m.stalled == nil || m.err != nil {
 		return
 	}
-	if m.held { // nobody waits for it
+	if m.held { // the peer does not wait for it
 		s.timer.Reset(s.patience.beat)
 		return
 	}

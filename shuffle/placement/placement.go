@@ -24,7 +24,7 @@ import (
 type Node struct {
 	ID   string
 	Host string
-	Rack string // empty if nobody knows
+	Rack string // empty if it is not known
 	Room int64  // bytes of its pool, its weight
 
 	Leaves bool // it is drained: what it has is to be elsewhere

@@ -180,7 +180,7 @@ func (p *Plan) AppendChunks(chunks []int, rank, step uint64) ([]int, error) {
 }
 
 // RecordsAtOnce is how many records of a batch are handled at a time: enough that the
-// fixed cost for each such group is nothing, few enough that a caller who leaves soon
+// fixed cost for each such group is nothing, few enough that a caller that leaves soon
 // gets away.
 const RecordsAtOnce = 4096
 

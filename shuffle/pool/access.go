@@ -90,7 +90,7 @@ func errCommitting(name string) error {
 	return fmt.Errorf("%s %w: it is being committed; rename it once more to learn what became of it", path.Base(name), meta.ErrBusy)
 }
 
-// commit waits until nobody uses a file, or what is in a directory, and keeps it so until
+// commit waits until a file, or what is in a directory, is not used, and keeps it so until
 // done is called.
 func (all *accesses) commit(ctx context.Context, name string) (done func(), err error) {
 	late := time.NewTimer(leaseTime)

@@ -28,7 +28,7 @@ func unknown(err error) error {
 
 // A batcher has the commits of a node agreed on. Those that come while some are under way
 // wait for that, and are agreed on together: a command of a thousand maps takes hardly
-// longer than one of a single map, which waits for nobody. The lock guards the commits
+// longer than one of a single map, which waits for no other. The lock guards the commits
 // that wait, and whether the goroutine is there for them; the cluster is asked without it.
 type batcher struct {
 	cluster Cluster
@@ -126,7 +126,7 @@ func (b *batcher) withdraw(one *pending) bool {
 }
 
 // take takes commits out of the queue, in the order of stages and maps, of each map one
-// and of each stage those of one generation. When there is none, nobody sends any more.
+// and of each stage those of one generation. When there is none, the sending goroutine ends.
 func (b *batcher) take() (batch []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *batcher) take() (batch []*pending) {
 	return batch
 }
 
-// send has the cluster agree on commits, and tells those who wait for them.
+// send has the cluster agree on commits, and tells the callers that wait for them.
 func (b *batcher) send(batch []*pending) {
 	c := new(state.CommitMaps)
 	for _, one := range batch {

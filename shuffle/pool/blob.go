@@ -321,7 +321,7 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 }
 
 // blobNumber is the number of a blob, or of a directory that is put. It follows from the file, so
-// that what is put again, as nobody knew what had become of it, is the same blob.
+// that what is put again, as it was not known what had become of it, is the same blob.
 func blobNumber(node, name string, info os.FileInfo, sum uint64) uint64 {
 	st := info.Sys().(*syscall.Stat_t)
 	return xxhash.Sum64String(fmt.Sprintf("%s %d %d %d %x %s", node, st.Ino, st.Mtim.Sec, st.Mtim.Nsec, sum, name)) >> 4

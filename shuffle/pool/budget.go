@@ -86,7 +86,7 @@ func (b *budget) remove(s *share) {
 }
 
 // enter says that something may be written into the files of the job, until done is called.
-// Whoever comes while the bound is the one of a job that is not in use has it made another.
+// While the bound is that of a job not in use, enter has it made another.
 func (s *share) enter() (done func()) {
 	s.mu.Lock()
 	s.mu.users++
@@ -203,7 +203,7 @@ func (b *budget) bind(s *share, bytes int64) {
 }
 
 // reconfigure sets the size of a file system in memory. Unlike mount(2) it does not have
-// all who watch the table of mounts read it anew.
+// all processes that watch the table of mounts read it anew.
 func reconfigure(dir, size string) error {
 	fd, err := unix.Fspick(unix.AT_FDCWD, dir, unix.FSPICK_CLOEXEC|unix.FSPICK_NO_AUTOMOUNT)
 	if err != nil {

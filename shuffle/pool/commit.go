@@ -102,7 +102,7 @@ func (g Attempts) Commit(ctx context.Context, a meta.Attempt, exclusive bool) (e
 	return err
 }
 
-// sealings is how often one rename seals an attempt: nobody changes a spec so often by
+// sealings is how often one rename seals an attempt: a spec is not changed so often by
 // mistake.
 const sealings = 3
 

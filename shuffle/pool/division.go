@@ -80,7 +80,7 @@ func (d *divisions) get(ctx context.Context, name divisionName, take func() (*di
 		switch err := one.err; {
 		case err == nil:
 			return one.is, nil
-		case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded): // these were of who took it
+		case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded): // these were of the caller that took it
 			return nil, err
 		case ctx.Err() != nil:
 			return nil, cause(ctx)

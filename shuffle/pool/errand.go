@@ -14,7 +14,7 @@ import (
 // An errand is work on a disk, which may not answer. It has a goroutine of its own, that is left
 // behind when the disk has been silent for too long, and then gets to an end by itself: each system
 // call on the disk is made by do, and what others own is read by what reading gives, so that
-// nothing of that is touched any more. Where there is no errand, the work is done by who wants it.
+// nothing of that is touched any more. Where there is no errand, the caller does the work itself.
 // The lock guards what is below it.
 type errand struct {
 	patience time.Duration
@@ -23,7 +23,7 @@ type errand struct {
 	on    int       // system calls that are under way
 	moved time.Time // when one of these began or ended last
 	reads int       // of what others own
-	left  bool      // nobody waits for it
+	left  bool      // no caller waits for it
 
 	unread *sync.Cond // nothing is read that others own
 }
@@ -115,7 +115,7 @@ func (e *errand) silent() bool {
 	return e.on > 0 && time.Since(e.moved) >= e.patience
 }
 
-// leave says that nobody waits any more, and waits until nothing is read that others own.
+// leave says that its caller waits no more, and waits until nothing is read that others own.
 func (e *errand) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // mostExchanges is how much goes to a node at a time, and comes from it: as many exchanges as
-// there are connections, so that who waits waits here, where jobs have their shares.
+// there are connections, so that an exchange waits here, where jobs have their shares.
 const mostExchanges = wire.Connections
 
 // exchanges are those to other nodes, in one direction. The lock guards the table.

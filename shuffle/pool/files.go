@@ -17,7 +17,7 @@ import (
 )
 
 // files are those of a job on this node: a file system in memory, mounted on a directory
-// that nobody but the daemon can enter, and a directory on the disk, if there is one.
+// that only the daemon can enter, and a directory on the disk, if there is one.
 type files struct {
 	*share
 	mapFiles

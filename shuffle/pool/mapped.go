@@ -67,7 +67,7 @@ func (m *mapped) guard(f func() error) error {
 	return err
 }
 
-// Close implements io.Closer. Nobody may be reading.
+// Close implements io.Closer. No read may be under way.
 func (m *mapped) Close() (err error) {
 	if m.bytes != nil {
 		err = unix.Munmap(m.bytes)

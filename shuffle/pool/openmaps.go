@@ -22,7 +22,7 @@ const (
 // parts that are read at about the same time.
 //
 // A file that is open takes memory though its name is gone. So it is closed as soon as its
-// map is given up, or nobody has read it for a while. The lock guards the table, and
+// map is given up, or it was not read for a while. The lock guards the table, and
 // readers, read and kept of each map; files are opened and closed without it.
 type openMaps struct {
 	mu struct {
@@ -186,7 +186,7 @@ func (m *openedMap) piece(begin, end int64) []byte {
 	return in[begin:end:end]
 }
 
-// tidy closes what nobody has read for a while, and does it again as long as there is
+// tidy closes maps that were not read for a while, and does it again as long as there is
 // something open.
 func (o *openMaps) tidy() {
 	o.forget(func(_ string, m *openedMap) bool { return m.readers == 0 && time.Since(m.read) > openedTime })

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openOwn opens a file that nobody but the daemon can name, by one system call: a part has
+// openOwn opens a file that only the daemon can name, by one system call: a part has
 // a file of each of its maps, and a root would open each of the directories on the way.
 func openOwn(path string, flag int, perm os.FileMode) (*os.File, error) {
 	for {

@@ -9,7 +9,7 @@ import (
 )
 
 // Pieces that memory has no room for at once are merged in portions. A piece has one sum, so
-// its portions are known to be right when the last has come: until then nobody reads what is
+// its portions are known to be right when the last has come: until then nothing is read that is
 // made of them. If they are not, the copies that they came of are looked at, and all begins
 // anew without those that are damaged. A node that fails in the middle of a piece does no such
 // harm: another one that has a copy goes on where it has ended.

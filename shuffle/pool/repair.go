@@ -74,7 +74,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 
 // giveUp gives up a copy of this node that is one too many, as that of a node that was away is
 // when it is back: once the others have looked that theirs are right, and the cluster has agreed
-// that they are enough. Its file goes with what nobody needs.
+// that they are enough. Its file goes with all that is needed no more.
 func (r repairer) giveUp(ctx context.Context, e endangered) (done bool) {
 	self := r.config.Cluster.Self()
 	ask := PieceRequest{terms: termsOf(e.stage), Whole: true, Maps: []state.Commit{e.is}}

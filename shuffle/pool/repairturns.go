@@ -15,7 +15,7 @@ const turnTime = 20 * time.Second
 // long as the one before took: others have the link half of the time.
 type repairTurns struct {
 	free  chan struct{} // has one while none comes
-	rests time.Time     // until then nobody's turn comes; of who has taken from the channel
+	rests time.Time     // until then no turn comes; of the goroutine that has taken from the channel
 }
 
 func newRepairTurns() *repairTurns {

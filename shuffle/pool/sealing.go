@@ -15,7 +15,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A sealing is a file that nobody writes any more, as it is now.
+// A sealing is a file that is written no more, as it is now.
 type sealing struct {
 	files  *files
 	stage  uint64
@@ -38,7 +38,7 @@ func (s *sealing) joined() joined {
 	return joined{s.file, s.size - s.after, s.rest}
 }
 
-// seal waits until nobody can write a file, and sums it. A lease tells: the kernel
+// seal waits until a file cannot be written, and sums it. A lease tells: the kernel
 // refuses it as long as there is a descriptor that writes, or a mapping.
 func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
 	open := f.root.Open // programs name directories and links beside a blob

@@ -22,8 +22,8 @@ func partyOf(is state.PoolStage) party { return party{is.Job, is.Spec.Weighs()} 
 
 // Shares divide something of this node among the jobs that want it: those that wait come by
 // turns, so that what each has got, divided by its weight, is equal. A job that has had nothing
-// for a while has no claim to that. Of one job they come in their order, and who wants much is
-// not passed by who wants little. The lock guards all that may change.
+// for a while has no claim to that. Requests of one job come in their order, and one for much is
+// not passed by one for little. The lock guards all that may change.
 type shares struct {
 	all int64
 
@@ -63,8 +63,8 @@ func (s *shares) take(ctx context.Context, of party, n, cost int64) (give func()
 	return s.takeSoon(ctx, of, n, cost, nil)
 }
 
-// takeSoon is take of who leaves, with ErrBusy, when a tick has come and none of it was given
-// back since the one before.
+// takeSoon is take for a caller that leaves, with ErrBusy, when a tick has come and none of it
+// was given back since the one before.
 func (s *shares) takeSoon(ctx context.Context, of party, n, cost int64, ticks <-chan time.Time) (give func(), err error) {
 	c := &claim{min(n, s.all), cost, cmp.Or(of.weight, meta.MostWeight), make(chan struct{})}
 	s.ask(of.job, c)
@@ -111,7 +111,7 @@ func (s *shares) ask(job uint64, c *claim) {
 	s.grant()
 }
 
-// leave reports whether who has claimed something leaves without it.
+// leave reports whether a request is withdrawn before it was granted.
 func (s *shares) leave(job uint64, c *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *shares) leave(job uint64, c *claim) bool {
 		return false
 	}
 	j.wait = slices.Delete(j.wait, i, i+1)
-	s.grant() // who waited behind it
+	s.grant() // to requests that waited behind it
 	return true
 }
 

@@ -29,7 +29,7 @@ type store struct {
 	open *openMaps // of the job, to be read
 }
 
-// Nobody but the daemon names what is in a store, so that each of these is one system call:
+// Only the daemon names what is in a store, so that each of these is one system call:
 // a root would open each of the directories on the way.
 
 func (s store) at(name string) string { return filepath.Join(s.Name(), name) }
@@ -179,7 +179,7 @@ func (s store) place(e *errand, name string, size int64, r io.Reader, lasting bo
 	return nil
 }
 
-// placeTable writes the table of a map that is not there yet: until it is, nobody looks for the
+// placeTable writes the table of a map that is not there yet: until it is, no reader looks for the
 // table, which has its name at once. What has the name already is of the same map, or what was
 // left of it.
 func (s store) placeTable(name string, size int64, r io.Reader) error {

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A sweeper gives up what nobody needs any more, once it is on the disk that it may be: else a
+// A sweeper gives up files that are needed no more, once the removal is on the disk: else a
 // power failure could undo the removal, and leave a name without what it stands for.
 type sweeper struct {
 	*local
@@ -60,7 +60,7 @@ func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.Pool
 	return have, jobs, again
 }
 
-// leave gives up all files, as nobody asks for what a node has that was removed, and this one
+// leave gives up all files: a node that was removed is asked for none of them, and
 // never hears when its jobs end.
 func (w sweeper) leave() {
 	for number, f := range w.made() {

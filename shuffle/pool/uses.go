@@ -78,7 +78,7 @@ func (u *uses) add(j state.PoolJob, hold bool) (done func()) {
 	})
 }
 
-// follow tells the cluster what is in use, and which jobs nobody has used for long, until
+// follow tells the cluster which jobs are in use, and which have not been for long, until
 // ctx is done.
 func (u *uses) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
@@ -103,10 +103,10 @@ func (u *uses) follow(ctx context.Context) {
 	}
 }
 
-// idleJobs are those that nobody uses, and of which no dataset is made, and since when this
+// idleJobs are those that are not used, and of which no dataset is made, and since when this
 // node knows that. Clocks of nodes may jump, and what is gone is lost, so the time that a job
 // may live unused is measured by each node, from when it sees that; the cluster drops the job
-// if nobody has used it since.
+// if it was not used since.
 type idleJobs map[uint64]idleJob
 
 type idleJob struct {

@@ -5,7 +5,7 @@ type output struct {
 	bytes []byte           // where they are put; nil: they are counted alone, or some are put
 	some  Windows          // where these are
 	at    uint64           // where the next one comes
-	each  func(key []byte) // is told of each before it is put; nil: nobody is
+	each  func(key []byte) // is told of each before it is put; may be nil
 }
 
 // full reports whether all that is to be put somewhere was.

@@ -22,7 +22,7 @@ type sorter struct {
 	Spec
 	from []byte       // what the records are in
 	of   []slot       // if entries have slots, and not records
-	left *atomic.Bool // nobody waits for it any more
+	left *atomic.Bool // the caller waits no more
 }
 
 const (

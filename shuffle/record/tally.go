@@ -77,7 +77,7 @@ func (n name) hash() uint64 {
 	return high ^ low
 }
 
-// Nobody can know which keys would come to the same place. What is made does not depend on it.
+// No program can know which keys would come to the same place. What is made does not depend on it.
 var (
 	seed = maphash.MakeSeed()
 	salt = name{rand.Uint64(), rand.Uint64()}

@@ -49,7 +49,7 @@ type staged interface {
 const maxHelpers = 16
 
 // helpers are other nodes that are up, are not drained and know the call. A node of the
-// release before would hang up, so nobody is asked while there may be one.
+// release before would hang up, so none is asked while there may be one of those.
 func (c *Catalog) helpers() (all []index.Helper) {
 	if c.config.Find == nil || c.config.State.Version() < state.Splits {
 		return nil

@@ -185,7 +185,7 @@ func (c *Catalog) replace(name string, d *Dataset) {
 }
 
 // detach closes the source of what a name stood for, when reads under way have ended: one
-// that hangs is waited for by nobody else.
+// that hangs is waited for by no other caller.
 func (c *Catalog) detach(name string, old *batch.OpenSource) {
 	ended := make(chan struct{})
 	c.mu.Lock()

@@ -30,7 +30,7 @@ type PoolJob struct {
 	Quota  int64      `json:"quota,omitempty"` // bytes that all copies of its maps may have; none: any
 	Kept   int64      `json:"copies_bytes"`    // that they have
 	Users  []string   `json:"used_on"`         // hosts on which something of it is open
-	Ends   *time.Time `json:"ends,omitempty"`  // when it goes if nobody uses it until then
+	Ends   *time.Time `json:"ends,omitempty"`  // when it goes if it is not used until then
 
 	Datasets []string `json:"datasets,omitempty"` // that are made of it: it stays while there are any
 	PoolTally

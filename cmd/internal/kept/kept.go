@@ -64,8 +64,8 @@ func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.Tier
 }
 
 // Registered is called when a name stands for another dataset than before, which was
-// registered then, or for none. It forgets what is kept for any other of that name: nobody
-// has looked whether a pin or a trace is of use to this one. What an earlier release kept,
+// registered then, or for none. It forgets what is kept for any other of that name: whether
+// a pin or a trace is of use to this one is not known. What an earlier release kept,
 // which did not say for which dataset, is for the one that is met first.
 func (k *Kept) Registered(dataset string, at time.Time) {
 	was, known := k.slabs.registered.find(dataset)

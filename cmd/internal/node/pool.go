@@ -47,7 +47,7 @@ func (n *node) keepers() []placement.Node {
 }
 
 // How often it is seen what this node has for the pool, and how long it takes at most to say
-// so: a mount waits for that, as a node of whose pool nobody knows is given no copies.
+// so: a mount waits for that, as a node whose pool the cluster does not know is given no copies.
 const (
 	offerEvery = time.Second
 	offerTime  = 2 * time.Second

@@ -17,8 +17,8 @@ import (
 )
 
 // Parts makes files of parts in a cache: a slab can be made again from the maps when it was
-// given up. A reducer reads its part once, so few stay that were read, and none that nobody
-// can open any more: the next part has the memory of one that goes. Fresh memory takes longer
+// given up. A reducer reads its part once, so few stay that were read, and none that
+// cannot be opened any more: the next part has the memory of one that goes. Fresh memory takes longer
 // to get than the bytes do. The lock guards read, and is not held while the cache is called.
 type Parts struct {
 	Cache *cache.Cache

@@ -41,7 +41,7 @@ func (h Holders) On(host string) (bytes int64) {
 // Holders finds out which hosts hold a batch, as last heard. A source that lies on this host
 // is held by that, whatever it is called.
 func (b *Batches) Holders(own string, rank, step uint64) Holders {
-	h, _ := b.HoldersFor(context.Background(), own, rank, step) // nobody leaves
+	h, _ := b.HoldersFor(context.Background(), own, rank, step) // this wait is not left
 	return h
 }
 

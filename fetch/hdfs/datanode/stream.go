@@ -28,7 +28,7 @@ type Stream struct {
 	replica namenode.Replica
 	source  source // nil if there is none
 	overTCP bool   // reading by the block's files failed
-	unread  string // the replica that is not to be read so, though nobody has changed it
+	unread  string // the replica that is not to be read so, though its files are unchanged
 }
 
 // A source is one replica being read forward.

@@ -149,7 +149,7 @@ func (c *Client) Snapshot() Stats {
 }
 
 // matters reports whether a failure is one of what readers want: where they have gone on
-// and not come back to it since its rest ended, nobody can say how it is now. mu is held.
+// and not come back to it since its rest ended, its state now is unknown. mu is held.
 func (c *Client) matters(l lapse) bool {
 	return l.cause != nil && !c.mu.wanted.After(l.until.Add(c.config.Rest))
 }
