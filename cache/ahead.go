@@ -10,13 +10,13 @@ import (
 
 // A coming is a batch that a reader comes to.
 type coming struct {
-	series Series
+	series *Series
 	step   uint64
 	key    Key
 	known  bool // what its key is
 }
 
-func comingTo(s Series, rank, step uint64) coming {
+func comingTo(s *Series, rank, step uint64) coming {
 	k, known := s.Known(rank, step)
 	return coming{s, step, k, known}
 }

@@ -10,7 +10,7 @@ import (
 // A batch is one in memory or on disk: where its bytes are, and its past uses.
 type batch struct {
 	key    Key
-	series Series // one that has it
+	series *Series // one that has it
 	form
 	history
 }

@@ -30,7 +30,7 @@ func testPrepare(t *testing.T) {
 	var err error
 	for err == nil && ready < warm.steps {
 		time.Sleep(time.Second)
-		if err = k.Prepare(t.Context(), warm, 0, ready); err == nil {
+		if err = k.Prepare(t.Context(), as(warm), 0, ready); err == nil {
 			ready++
 		}
 	}
@@ -129,7 +129,7 @@ func testNoRoomBesideOthers(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
 	p := &testSeries{id: 1, steps: 2, size: 30 << 20}
 	k.Yield(40 << 20)
-	_, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0))
+	_, err := k.Open(t.Context(), nil, as(p), 0, 0, p.Key(0, 0))
 	if want := "30MiB is more than the 24MiB of ram that is left"; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 		t.Errorf("an open failed with %v, want %q", err, want)
 	}
@@ -150,7 +150,7 @@ func testPrepareOnDisk(t *testing.T) {
 	kept := k.Holdings()[job.ID()]
 	ready, err := uint64(0), error(nil)
 	for err == nil && ready < warm.steps {
-		if err = k.Prepare(t.Context(), warm, 0, ready); err == nil {
+		if err = k.Prepare(t.Context(), as(warm), 0, ready); err == nil {
 			ready++
 		}
 	}
@@ -202,7 +202,7 @@ func testPinOnDisk(t *testing.T) {
 	mine := &testSeries{id: 1, steps: 20, size: 1 << 20, last: true}
 	others := &testSeries{id: 2, steps: 100, size: 1 << 20}
 	for step := range mine.steps {
-		if err := k.Prepare(t.Context(), mine, 0, step); err != nil {
+		if err := k.Prepare(t.Context(), as(mine), 0, step); err != nil {
 			t.Fatal(err)
 		}
 	}

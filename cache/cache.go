@@ -78,7 +78,7 @@ func (c *Cache) openDisks() (err error) {
 
 // Contains reports whether the batch could be opened without a fill, and from
 // which tier.
-func (c *Cache) Contains(s Names, rank, step uint64) (tier string, ok bool) {
+func (c *Cache) Contains(s Keys, rank, step uint64) (tier string, ok bool) {
 	k := s.Key(rank, step)
 	c.mu.Lock()
 	there, ok := c.mu.slabs.ready(k)

@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -36,9 +37,28 @@ type testSeries struct {
 	fills map[[2]uint64]int
 }
 
-func (p *testSeries) ID() [16]byte    { return [16]byte{p.id} }
-func (p *testSeries) Job() cache.Job  { return cache.JobOf(p.ID()) }
-func (p *testSeries) Dataset() string { return "test" }
+// A series is what tests make a cache.Series of: what it can do, and what never changes of it.
+type series interface {
+	traits() cache.Series
+	cache.Keys
+	cache.Course
+	cache.Filler
+}
+
+// as is a series as the cache is given it.
+func as(p series) *cache.Series {
+	s := p.traits()
+	s.Job, s.Dataset = cmp.Or(s.Job, cache.JobOf(s.ID)), "test"
+	s.Keys, s.Course, s.Filler = p, p, p
+	return &s
+}
+
+func (p *testSeries) ID() [16]byte { return [16]byte{p.id} }
+
+func (p *testSeries) traits() cache.Series {
+	return cache.Series{ID: p.ID(), Steps: p.steps, Shared: p.share}
+}
+
 func (p *testSeries) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
@@ -49,19 +69,17 @@ func (p *testSeries) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }
 
-func (p *testSeries) Next() cache.Series {
+func (p *testSeries) Next() *cache.Series {
 	switch {
 	case p.last:
 		return nil
 	case p.next != nil:
-		return p.next
+		return as(p.next)
 	}
-	return p
+	return as(p)
 }
 func (p *testSeries) Once() bool                   { return p.once }
-func (p *testSeries) Shared() bool                 { return p.share }
 func (p *testSeries) Ahead(uint64, uint64) bool    { return !p.asked }
-func (p *testSeries) Steps() uint64                { return p.steps }
 func (p *testSeries) Size(rank, step uint64) int64 { return p.size }
 func (p *testSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return cache.Whole(p.fill(ctx, rank, step, dst))
@@ -174,9 +192,9 @@ func newCache(t testing.TB, c cache.Config) *cache.Cache {
 	return k
 }
 
-func open(t testing.TB, k *cache.Cache, p cache.Series, rank, step uint64) *cache.Slab {
+func open(t testing.TB, k *cache.Cache, p series, rank, step uint64) *cache.Slab {
 	t.Helper()
-	s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+	s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 	if err != nil {
 		t.Fatalf("open rank %d step %d: %v", rank, step, err)
 	}

@@ -15,7 +15,7 @@ type confidence struct {
 }
 
 // newConfidence is that in the readers of a series. Where steps are few most are near by chance.
-func newConfidence(s Series) confidence { return confidence{late: min(near, s.Steps()/8)} }
+func newConfidence(s *Series) confidence { return confidence{late: min(near, s.Steps/8)} }
 
 const (
 	// proven is how many opens in order are no chance, where confidence is full.

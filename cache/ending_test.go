@@ -61,7 +61,7 @@ func TestCloseBesideOthers(t *testing.T) {
 				defer begun()
 				var held []*cache.Slab
 				for step := uint64(0); ; step++ {
-					s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+					s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 					if err != nil {
 						if !closing.Load() {
 							t.Error(err)
@@ -101,7 +101,7 @@ func TestCloseBesideOthers(t *testing.T) {
 // An endingSeries is followed by another.
 type endingSeries struct {
 	*testSeries
-	then cache.Series
+	then series
 }
 
-func (p *endingSeries) Next() cache.Series { return p.then }
+func (p *endingSeries) Next() *cache.Series { return as(p.then) }

@@ -9,9 +9,9 @@ import (
 
 // An epoch is the readers of one series. The cache's lock guards it.
 type epoch struct {
-	series  Series
+	series  *Series
 	readers map[uint64][]*reader // by rank; of one that several jobs read, one for each
-	next    Series               // of the epoch after this one; nil if that is not known
+	next    *Series              // of the epoch after this one; nil if that is not known
 	asked   bool                 // next was asked for
 	finding bool                 // a key is being found of what a reader comes to
 }
@@ -19,14 +19,14 @@ type epoch struct {
 // end is how many steps are known: those of the epoch, and of the next one if it is.
 func (ep *epoch) end() uint64 {
 	if ep.next == nil {
-		return ep.series.Steps()
+		return ep.series.Steps
 	}
-	return ep.series.Steps() + ep.next.Steps()
+	return ep.series.Steps + ep.next.Steps
 }
 
 // at is where a step is that may be beyond the epoch's end.
-func (ep *epoch) at(step uint64) (of Series, s uint64) {
-	if steps := ep.series.Steps(); step >= steps {
+func (ep *epoch) at(step uint64) (of *Series, s uint64) {
+	if steps := ep.series.Steps; step >= steps {
 		return ep.next, step - steps
 	}
 	return ep.series, step
@@ -57,7 +57,7 @@ func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
 		return first, at, ok
 	}
 	if rank, step, is := ep.next.Find(k); is {
-		if u, t, comes := soonestOf(ep.readers[rank], ep.series.Steps()+step, now); comes && (!ok || t.Before(at)) {
+		if u, t, comes := soonestOf(ep.readers[rank], ep.series.Steps+step, now); comes && (!ok || t.Before(at)) {
 			first, at, ok = u, t, true
 		}
 	}

@@ -33,7 +33,7 @@ func (st *store) keepCopy(e *entry) (measure func() error) {
 		return nil
 	}
 	defer done()
-	if measure, err = st.packed.offer(e.series.Dataset(), mem); err != nil {
+	if measure, err = st.packed.offer(e.series.Dataset, mem); err != nil {
 		st.config.Log.Debug("codecs not tried", "cause", err)
 	}
 	at, known := st.target(e.key)

@@ -68,7 +68,7 @@ func testStray(t *testing.T, ram, size int64) {
 	for i := range uint64(4) {
 		strays.Go(func() {
 			for step := i * 7919; ctx.Err() == nil; step = (step*2654435761 + 1) % other.steps {
-				if s, err := k.Open(ctx, nil, other, 0, step, other.Key(0, step)); err == nil {
+				if s, err := k.Open(ctx, nil, as(other), 0, step, other.Key(0, step)); err == nil {
 					s.Release()
 				}
 			}

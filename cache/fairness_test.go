@@ -55,7 +55,7 @@ func (l lot) waited(t *testing.T, d time.Duration) (mean []float64) {
 						step = r.Uint64N(p.steps)
 					}
 					now := time.Now()
-					s, err := k.Open(t.Context(), nil, p, 0, step, p.Key(0, step))
+					s, err := k.Open(t.Context(), nil, as(p), 0, step, p.Key(0, step))
 					if err != nil {
 						t.Error(err)
 						return

@@ -32,7 +32,7 @@ func (m *maker) fill(e *entry, demanded bool) error {
 			}
 			err = errors.Join(err, nerr)
 		}
-		if demanded && !e.series.Shared() && pages(e.size) > m.config.LargestSlab() {
+		if demanded && !e.series.Shared && pages(e.size) > m.config.LargestSlab() {
 			return m.admission.refuse(e)
 		}
 		if next != toDiskOrWait {
@@ -148,7 +148,7 @@ func (m *maker) fallback(e *entry, demanded bool) fallback {
 	switch {
 	case m.exceedsMemory(e.size): // there is no other place for it
 		return toDisk
-	case e.series.Shared(): // the fill that wants the input holds memory that others wait for
+	case e.series.Shared: // the fill that wants the input holds memory that others wait for
 		return toDisk
 	case demanded:
 		return toDiskOrWait
@@ -161,7 +161,7 @@ func (m *maker) fallback(e *entry, demanded bool) fallback {
 // retries reports whether an open that came while a fill failed for lack of room may
 // find some: it takes anything's place, and may wait where the fill did not.
 func (m *maker) retries(e *entry, demanded bool) bool {
-	return !e.series.Shared() && (!demanded || m.fallback(e, true) == toDiskOrWait)
+	return !e.series.Shared && (!demanded || m.fallback(e, true) == toDiskOrWait)
 }
 
 // replaceableByHand says which slabs on disk may make way for e, if it is made ready

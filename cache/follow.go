@@ -16,7 +16,7 @@ type move struct {
 
 // follow notes that a rank opens a batch, on the account of a job: that has what the rank
 // comes to.
-func (rs *readers) follow(e *entry, s Series, rank, step uint64, on *usage, now time.Time) (m move) {
+func (rs *readers) follow(e *entry, s *Series, rank, step uint64, on *usage, now time.Time) (m move) {
 	rs.trace(s, rank, step, now)
 	ep, r := rs.reader(s, rank, step, now)
 	if r == nil {
@@ -38,7 +38,7 @@ func (rs *readers) follow(e *entry, s Series, rank, step uint64, on *usage, now 
 	if m.expected = r.Run >= trusted; m.expected && !ep.asked {
 		m.asks = ep
 	}
-	if r.Pos == s.Steps() {
+	if r.Pos == s.Steps {
 		rs.tenants.succeed(ep.series, ep.next)
 		ep, r = rs.nextEpoch(ep, r)
 	}
@@ -57,7 +57,7 @@ func (rs *readers) misses(ep *epoch, r *reader) bool {
 // not forgotten that it reads in order, nor how fast.
 func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	rs.remove(ep, r)
-	only := ep.series.Steps() == 1 && ep.series.Once() // nothing is left to open, in whatever order
+	only := ep.series.Steps == 1 && ep.series.Once() // nothing is left to open, in whatever order
 	if ep.next == nil && (only || r.Run >= trusted) {
 		rs.tenants.end(ep)
 	}
@@ -67,7 +67,7 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	next := *r
 	next.Rewind()
 	next.opened = 0
-	next.course.step -= int64(ep.series.Steps())
+	next.course.step -= int64(ep.series.Steps)
 	after := rs.add(ep.next, &next)
 	for _, other := range slices.Clone(after.readers[r.rank]) {
 		if other.Run < trusted { // what it has opened there already
@@ -78,15 +78,15 @@ func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 }
 
 // trace notes an open. What batches are made of is not opened by readers.
-func (rs *readers) trace(s Series, rank, step uint64, now time.Time) {
-	if s.Shared() {
+func (rs *readers) trace(s *Series, rank, step uint64, now time.Time) {
+	if s.Shared {
 		return
 	}
-	t, k := &rs.traces, tracedKey{s.ID(), rank}
+	t, k := &rs.traces, tracedKey{s.ID, rank}
 	r := t.of[k]
 	if r == nil {
 		t.makeRoom()
-		r = &traced{trace: trace.Trace{Rank: rank, Steps: s.Steps()}}
+		r = &traced{trace: trace.Trace{Rank: rank, Steps: s.Steps}}
 		t.of[k] = r
 	}
 	r.seen = now
@@ -101,15 +101,15 @@ func (rs *readers) trace(s Series, rank, step uint64, now time.Time) {
 
 // predict has a reader be foretold, if anything was learnt of its dataset. Batches
 // that are read once need not be.
-func (rs *readers) predict(r *traced, s Series, now time.Time) {
+func (rs *readers) predict(r *traced, s *Series, now time.Time) {
 	t := &rs.traces
-	g := t.learnt[s.Dataset()]
-	if g == nil || s.Once() || s.Steps() > uint64(maxRouted-t.routed) {
+	g := t.learnt[s.Dataset]
+	if g == nil || s.Once() || s.Steps > uint64(maxRouted-t.routed) {
 		return
 	}
 	r.route = newRoute(s, r.trace.Rank, g, now)
 	r.route.lane = rs.laneFor(nil)
 	r.route.set(now)
 	t.routes = append(t.routes, r.route)
-	t.routed += int(s.Steps())
+	t.routed += int(s.Steps)
 }

@@ -23,8 +23,12 @@ type chunked struct {
 	follow *chunked
 }
 
-func (p *chunked) ID() [16]byte   { return [16]byte{p.id, p.epoch} }
-func (p *chunked) Job() cache.Job { return cache.JobOf(p.ID()) }
+func (p *chunked) traits() cache.Series {
+	s := p.testSeries.traits()
+	s.ID = [16]byte{p.id, p.epoch}
+	return s
+}
+
 func (p *chunked) Key(_, step uint64) cache.Key {
 	return cache.Key{Series: [16]byte{p.id}, Step: p.order[step]}
 }
@@ -32,11 +36,11 @@ func (p *chunked) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank
 func (p *chunked) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return 0, p.place[k.Step], k.Series == [16]byte{p.id}
 }
-func (p *chunked) Next() cache.Series {
+func (p *chunked) Next() *cache.Series {
 	if p.follow == nil {
 		return nil
 	}
-	return p.follow
+	return as(p.follow)
 }
 
 // epochs are n epochs of so many chunks, in a new order each, or all in one.

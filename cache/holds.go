@@ -21,7 +21,7 @@ type holds struct {
 }
 
 // follow notes for its reader that a batch is opened, on the account of a job. The cache's lock is held.
-func (h *holds) follow(e *entry, s Series, rank, step uint64, on *usage, now time.Time) (seen move) {
+func (h *holds) follow(e *entry, s *Series, rank, step uint64, on *usage, now time.Time) (seen move) {
 	seen = h.mu.readers.follow(e, s, rank, step, on, now)
 	if seen.asks != nil {
 		h.askNext(seen.asks)

@@ -28,8 +28,8 @@ type idleTable struct {
 	ledger *ledger.Ledger[named, status]
 	lanes  lanes // by worth
 	pairs  ledger.Names[seriesPair]
-	series []Series // by the number of the pair
-	bytes  []int64  // of memory, by that too
+	series []*Series // by the number of the pair
+	bytes  []int64   // of memory, by that too
 	opened []opened
 	unused []uint32 // of the opened
 	wide   map[uint32]extent
@@ -105,7 +105,7 @@ func (s *idleTable) put(b batch, at place) {
 
 // pair is the number of the series of a batch.
 func (s *idleTable) pair(b batch) uint32 {
-	n := s.pairs.Take(seriesPair{b.key.Series, b.series.ID()})
+	n := s.pairs.Take(seriesPair{b.key.Series, b.series.ID})
 	for len(s.series) <= int(n) {
 		s.series, s.bytes = append(s.series, nil), append(s.bytes, 0)
 	}

@@ -23,9 +23,8 @@ type madeOf struct {
 	direct func()
 }
 
-func (p *madeOf) ID() [16]byte    { return [16]byte{255} }
-func (p *madeOf) Job() cache.Job  { return cache.JobOf(p.ID()) }
-func (p *madeOf) Dataset() string { return "test" }
+func (p *madeOf) ID() [16]byte         { return [16]byte{255} }
+func (p *madeOf) traits() cache.Series { return cache.Series{ID: p.ID(), Steps: p.steps()} }
 func (p *madeOf) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
@@ -34,11 +33,10 @@ func (p *madeOf) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank,
 func (p *madeOf) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }
-func (p *madeOf) Next() cache.Series           { return nil }
+func (p *madeOf) Next() *cache.Series          { return nil }
 func (p *madeOf) Once() bool                   { return true }
-func (p *madeOf) Shared() bool                 { return false }
 func (p *madeOf) Ahead(uint64, uint64) bool    { return true }
-func (p *madeOf) Steps() uint64                { return p.inputs.steps * uint64(p.inputs.size/p.each) }
+func (p *madeOf) steps() uint64                { return p.inputs.steps * uint64(p.inputs.size/p.each) }
 func (p *madeOf) Size(rank, step uint64) int64 { return p.each }
 
 func (p *madeOf) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
@@ -57,11 +55,11 @@ func (p *madeOf) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.S
 
 // copies is a fill that copies from inputs of a series, one after the other. There is no
 // room for an input that is nil.
-func copies(ctx context.Context, of cache.Series, inOrder bool, inputs []uint64, from func(number uint64, input io.ReaderAt) error) iter.Seq2[cache.Input, error] {
+func copies(ctx context.Context, of series, inOrder bool, inputs []uint64, from func(number uint64, input io.ReaderAt) error) iter.Seq2[cache.Input, error] {
 	return func(yield func(cache.Input, error) bool) {
 		for _, number := range inputs {
 			c := &copier{ctx: ctx, number: number, from: from}
-			if !yield(cache.Input{Series: of, Step: number, InOrder: inOrder, Copier: c}, nil) {
+			if !yield(cache.Input{Series: as(of), Step: number, InOrder: inOrder, Copier: c}, nil) {
 				return
 			}
 			if c.err != nil {
@@ -98,8 +96,8 @@ func TestInputs(t *testing.T) {
 	var ranks sync.WaitGroup
 	for rank := range uint64(4) {
 		ranks.Go(func() {
-			for step := rank; step < p.Steps(); step += 4 {
-				s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+			for step := rank; step < p.steps(); step += 4 {
+				s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 				if err != nil {
 					t.Errorf("open step %d: %v", step, err)
 					return
@@ -149,13 +147,13 @@ func TestInputsWithoutRoom(t *testing.T) {
 			var direct atomic.Int64
 			p := &madeOf{each: 1 << 20, direct: func() { direct.Add(1) },
 				inputs: &testSeries{id: 1, steps: 4, size: 20 << 20, share: true}}
-			for step := range p.Steps() {
+			for step := range p.steps() {
 				s := open(t, k, p, 0, step)
 				checkPart(t, s, p, step)
 				s.Release()
 			}
 			if n := direct.Load(); (n > 0) != test.direct {
-				t.Errorf("%d of %d batches were made without inputs", n, p.Steps())
+				t.Errorf("%d of %d batches were made without inputs", n, p.steps())
 			}
 		})
 	}
@@ -174,7 +172,7 @@ func TestInputFails(t *testing.T) {
 				}
 				return broken
 			}}}
-		if _, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0)); !errors.Is(err, broken) {
+		if _, err := k.Open(t.Context(), nil, as(p), 0, 0, p.Key(0, 0)); !errors.Is(err, broken) {
 			t.Errorf("open: %v", err)
 		}
 		awaitQuiet(k)
@@ -192,7 +190,7 @@ func TestInputOfInputs(t *testing.T) {
 	whole := &inputSeries{testSeries: series(2, false), inputs: series(3, true)}
 	open(t, k, whole, 0, 0).Release()
 	nested := &inputSeries{testSeries: series(4, false), inputs: &inputSeries{testSeries: series(5, true), inputs: series(6, true)}}
-	if _, err := k.Open(t.Context(), nil, nested, 0, 0, nested.Key(0, 0)); err == nil || !strings.Contains(err.Error(), "is made of inputs") {
+	if _, err := k.Open(t.Context(), nil, as(nested), 0, 0, nested.Key(0, 0)); err == nil || !strings.Contains(err.Error(), "is made of inputs") {
 		t.Errorf("a batch of an input of inputs: %v", err)
 	}
 }

@@ -59,7 +59,7 @@ func read(t *testing.T, k *cache.Cache, jobs []paced, d time.Duration) (all []op
 					step = j.way(i, j.series.steps)
 				}
 				now := time.Now()
-				s, err := k.Open(t.Context(), nil, j.series, 0, step, j.series.Key(0, step))
+				s, err := k.Open(t.Context(), nil, as(j.series), 0, step, j.series.Key(0, step))
 				if err != nil {
 					t.Error(err)
 					return

@@ -27,7 +27,7 @@ func newLateKeys(id byte) *lateKeys {
 	return &lateKeys{testSeries: testSeries{id: id, steps: 4, size: 4096}, asked: make(chan struct{}), answer: make(chan struct{})}
 }
 
-func (p *lateKeys) Next() cache.Series { return nil }
+func (p *lateKeys) Next() *cache.Series { return nil }
 
 func (p *lateKeys) Key(rank, step uint64) cache.Key {
 	if step >= p.from {
@@ -50,7 +50,7 @@ type beforeLate struct {
 	next *lateKeys
 }
 
-func (p *beforeLate) Next() cache.Series { return p.next }
+func (p *beforeLate) Next() *cache.Series { return as(p.next) }
 
 // While a series finds a key, batches of others are opened, and then what it is the key of
 // is made ready.
@@ -60,15 +60,15 @@ func TestOthersAreOpenedWhileASeriesFindsAKey(t *testing.T) {
 		ask  func(k *cache.Cache, p *lateKeys) // has the key of a series asked for, and returns when it is known
 	}{
 		{"for an input", func(k *cache.Cache, p *lateKeys) {
-			if s, err := k.Input(context.Background(), p, 0, 0, true); err == nil {
+			if s, err := k.Input(context.Background(), as(p), 0, 0, true); err == nil {
 				s.Release()
 			}
 		}},
-		{"by hand", func(k *cache.Cache, p *lateKeys) { k.Prepare(context.Background(), p, 0, 0) }},
+		{"by hand", func(k *cache.Cache, p *lateKeys) { k.Prepare(context.Background(), as(p), 0, 0) }},
 		{"as the epoch to come", func(k *cache.Cache, p *lateKeys) {
 			before := &beforeLate{testSeries{id: 2, steps: 4, size: 4096}, p}
 			for step := range before.steps - 1 {
-				if s, err := k.Open(context.Background(), nil, before, 0, step, before.Key(0, step)); err == nil {
+				if s, err := k.Open(context.Background(), nil, as(before), 0, step, before.Key(0, step)); err == nil {
 					s.Release()
 				}
 			}
@@ -76,7 +76,7 @@ func TestOthersAreOpenedWhileASeriesFindsAKey(t *testing.T) {
 		}},
 		{"for what a reader comes to", func(k *cache.Cache, p *lateKeys) {
 			for step := range p.from {
-				if s, err := k.Open(context.Background(), nil, p, 0, step, p.Key(0, step)); err == nil {
+				if s, err := k.Open(context.Background(), nil, as(p), 0, step, p.Key(0, step)); err == nil {
 					s.Release()
 				}
 			}
@@ -99,7 +99,7 @@ func TestOthersAreOpenedWhileASeriesFindsAKey(t *testing.T) {
 			<-late.asked
 			opened := make(chan error, 1)
 			go func() {
-				s, err := k.Open(context.Background(), nil, other, 0, 0, other.Key(0, 0))
+				s, err := k.Open(context.Background(), nil, as(other), 0, 0, other.Key(0, 0))
 				if err == nil {
 					s.Release()
 				}
@@ -127,7 +127,7 @@ type forgetful struct {
 	keys atomic.Int64
 }
 
-func (p *forgetful) Next() cache.Series { return nil }
+func (p *forgetful) Next() *cache.Series { return nil }
 
 func (p *forgetful) Key(rank, step uint64) cache.Key {
 	p.keys.Add(1)

@@ -45,7 +45,7 @@ func (c *Cache) Learn(of map[string]*trace.Graph) {
 	defer c.mu.Unlock()
 	t := &c.mu.readers.traces
 	for _, r := range t.of {
-		if r.route != nil && of[r.route.series.Dataset()] != r.route.graph {
+		if r.route != nil && of[r.route.series.Dataset] != r.route.graph {
 			t.forgetRoute(r)
 		}
 	}

@@ -58,7 +58,7 @@ func (g *guarded) deserves(b *batch) bool {
 
 // among is the first of the batches next to go that some rank has had, that fits, and that
 // goes by no worse a priority, but for those that are pinned to memory; 0 if there is none.
-func (g *guarded) among(s Names, most fair.Priority, fits func(*batch) bool) uint32 {
+func (g *guarded) among(s *Series, most fair.Priority, fits func(*batch) bool) uint32 {
 	looked := 0
 	for id := range g.slabs.idle.lanes.all() {
 		if looked++; looked > copiedAhead {

@@ -133,7 +133,7 @@ func (g *guarded) samples(b *batch) bool {
 	if !b.inMemory() || !b.opened || g.eviction.readOnce(b) || g.slabs.isPacked(b.key) {
 		return false
 	}
-	d := b.series.Dataset()
+	d := b.series.Dataset
 	if g.sampled[d] == 0 && len(g.sampled) >= maxSampled {
 		clear(g.sampled)
 	}

@@ -21,7 +21,7 @@ var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 //
 // A slab that is there is found by its key alone: the series, which may have to divide an
 // epoch to say a key, is asked for it by the caller.
-func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, step uint64, k Key) (*Slab, error) {
+func (c *Cache) Open(ctx context.Context, account *stall.Open, of *Series, rank, step uint64, k Key) (*Slab, error) {
 	var wrong error
 	for range 3 {
 		s, err := c.open(ctx, account, of, rank, step, k)
@@ -37,7 +37,7 @@ func (c *Cache) Open(ctx context.Context, account *stall.Open, of Series, rank, 
 
 // open holds the slab of a batch that is ready; of any other it queues the entry for
 // the workers, unless they have it already, and waits.
-func (c *Cache) open(ctx context.Context, account *stall.Open, of Series, rank, step uint64, k Key) (*Slab, error) {
+func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank, step uint64, k Key) (*Slab, error) {
 	start := time.Now()
 	c.mu.Lock()
 	if err := c.refusal(); err != nil {
@@ -120,6 +120,6 @@ func (c *Cache) awaitFor(ctx context.Context, account *stall.Open, e *entry, w s
 // Input returns the slab of an input for another node, which copies from it. An error that
 // wraps meta.ErrNoSpace means that there is no room for it: go to the source for the
 // bytes. It never waits for memory.
-func (c *Cache) Input(ctx context.Context, s Series, rank, step uint64, inOrder bool) (*Slab, error) {
+func (c *Cache) Input(ctx context.Context, s *Series, rank, step uint64, inOrder bool) (*Slab, error) {
 	return c.inputs.open(ctx, Input{Series: s, Rank: rank, Step: step, InOrder: inOrder}, nil)
 }

@@ -30,9 +30,9 @@ func TestInterrupted(t *testing.T) {
 	p := &testSeries{steps: 1, size: 100, gate: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
-	go func() { _, err := k.Open(ctx, nil, p, 0, 0, p.Key(0, 0)); gone <- err }()
+	go func() { _, err := k.Open(ctx, nil, as(p), 0, 0, p.Key(0, 0)); gone <- err }()
 	stays := make(chan *cache.Slab)
-	go func() { s, _ := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0)); stays <- s }()
+	go func() { s, _ := k.Open(t.Context(), nil, as(p), 0, 0, p.Key(0, 0)); stays <- s }()
 	for k.Stats().OpensWaited < 2 {
 		time.Sleep(time.Millisecond)
 	}
@@ -55,7 +55,7 @@ func TestFailure(t *testing.T) {
 	broken := fmt.Errorf("disk on fire")
 	p := &testSeries{steps: 10, size: 100, fail: func(_, step uint64) error { return broken }}
 	for range 3 {
-		if _, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0)); !errors.Is(err, broken) {
+		if _, err := k.Open(t.Context(), nil, as(p), 0, 0, p.Key(0, 0)); !errors.Is(err, broken) {
 			t.Fatalf("open: %v", err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestStress(t *testing.T) {
 	for rank := range uint64(8) {
 		ranks.Go(func() {
 			for step := range p.steps {
-				s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+				s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 				if err != nil {
 					t.Error(err)
 					return

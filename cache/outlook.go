@@ -32,7 +32,7 @@ type outlook struct {
 
 // A bound is a reader with the two epochs that it will read.
 type bound struct {
-	series, next Series
+	series, next *Series
 	reader       reader
 	job          int32
 	grouped      bool // others read beside it
@@ -67,7 +67,7 @@ func (o *outlook) addPresent(k *batch) {
 func (o *outlook) full() bool { return len(o.problem.Items) >= maxItems/2 }
 
 // add completes an item with what is known of its series.
-func (o *outlook) add(s Series, k Key, size int64, i policy.Item) int32 {
+func (o *outlook) add(s *Series, k Key, size int64, i policy.Item) int32 {
 	set, ok := o.sets[k.Series]
 	if !ok {
 		set = int32(len(o.sets))
@@ -85,16 +85,16 @@ func (o *outlook) add(s Series, k Key, size int64, i policy.Item) int32 {
 }
 
 // measure is how the batches of a series are packed, if that pays.
-func (o *outlook) measure(s Series, size int64) (pack.Measure, bool) {
+func (o *outlook) measure(s *Series, size int64) (pack.Measure, bool) {
 	readers := 0
 	for _, b := range o.courses {
-		if b.series.ID() == s.ID() {
+		if b.series.ID == s.ID {
 			readers++
 		}
 	}
 	const perMiB = 1 << 20
-	return o.packed.measured(s.Dataset(), pack.Setting{
-		Memory: o.problem.Memory, Dataset: size * int64(s.Steps()) * int64(max(1, readers)),
+	return o.packed.measured(s.Dataset, pack.Setting{
+		Memory: o.problem.Memory, Dataset: size * int64(s.Steps) * int64(max(1, readers)),
 		Below: o.rates[policy.Source].duration(perMiB), Uses: 2,
 	})
 }
@@ -104,9 +104,9 @@ func (o *outlook) measure(s Series, size int64) (pack.Measure, bool) {
 func (o *outlook) addFuture() {
 	most := o.most()
 	for n, b := range o.courses {
-		end := b.series.Steps()
+		end := b.series.Steps
 		if b.next != nil {
-			end += b.next.Steps()
+			end += b.next.Steps
 		}
 		share := (most - len(o.problem.Items)) / (len(o.courses) - n)
 		for step := b.reader.Pos; step < end && share > 0; step, share = step+1, share-1 {
@@ -132,8 +132,8 @@ func (o *outlook) most() int {
 // addUse adds one step of a reader.
 func (o *outlook) addUse(b *bound, step uint64) {
 	p, s := b.series, step
-	if s >= p.Steps() {
-		p, s = b.next, s-p.Steps()
+	if s >= p.Steps {
+		p, s = b.next, s-p.Steps
 	}
 	k := p.Key(b.reader.rank, s)
 	if p.Once() && o.pins[k.Series] == policy.Source {
@@ -161,15 +161,15 @@ func (o *outlook) addUse(b *bound, step uint64) {
 }
 
 // group numbers a step: one of its batches alone keeps no reader from waiting.
-func (o *outlook) group(s Series, step uint64) int32 {
-	first, ok := o.groups[s.ID()]
+func (o *outlook) group(s *Series, step uint64) int32 {
+	first, ok := o.groups[s.ID]
 	if !ok {
-		if o.steps+int64(s.Steps()) > math.MaxInt32 {
+		if o.steps+int64(s.Steps) > math.MaxInt32 {
 			return -1
 		}
 		first = int32(o.steps)
-		o.groups[s.ID()] = first
-		o.steps += int64(s.Steps())
+		o.groups[s.ID] = first
+		o.steps += int64(s.Steps)
 	}
 	return first + int32(step)
 }

@@ -24,7 +24,7 @@ func TestDataThatFitPacked(t *testing.T) {
 					for rank := range uint64(ranks) {
 						all.Go(func() {
 							for step := range p.steps {
-								s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+								s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 								if err != nil {
 									t.Error(err)
 									return

@@ -86,7 +86,7 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(uint64(round), rank%2)) // two by two the same ones at the same time
 					for range 500 {
 						p, step := series[rnd.IntN(len(series))], rnd.Uint64N(many)
-						s, err := k.Open(t.Context(), nil, p, 0, step, p.Key(0, step))
+						s, err := k.Open(t.Context(), nil, as(p), 0, step, p.Key(0, step))
 						if err != nil {
 							t.Error(err)
 							return
@@ -151,7 +151,7 @@ func TestParkedMakeWay(t *testing.T) {
 				ranks.Go(func() {
 					for epoch := range 2 {
 						for step := range p.steps {
-							s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+							s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 							if err != nil {
 								t.Errorf("epoch %d: %v", epoch, err)
 								return
@@ -191,7 +191,7 @@ func TestBytesBesideSmallBatches(t *testing.T) {
 	for step := range few.steps {
 		open(t, k, few, 0, step).Release()
 	}
-	took := func(p cache.Series, of uint64) time.Duration {
+	took := func(p series, of uint64) time.Duration {
 		rnd, begin := rand.New(rand.NewPCG(1, 2)), time.Now()
 		for range 60_000 {
 			step := rnd.Uint64N(of)
@@ -215,9 +215,8 @@ type quiet struct {
 	size  int64
 }
 
-func (p *quiet) ID() [16]byte    { return [16]byte{100 + p.id} }
-func (p *quiet) Job() cache.Job  { return cache.JobOf(p.ID()) }
-func (p *quiet) Dataset() string { return "test" }
+func (p *quiet) ID() [16]byte         { return [16]byte{100 + p.id} }
+func (p *quiet) traits() cache.Series { return cache.Series{ID: p.ID(), Steps: p.steps} }
 func (p *quiet) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
@@ -226,11 +225,9 @@ func (p *quiet) Known(rank, step uint64) (cache.Key, bool) { return p.Key(rank, 
 func (p *quiet) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }
-func (p *quiet) Next() cache.Series           { return nil }
+func (p *quiet) Next() *cache.Series          { return nil }
 func (p *quiet) Once() bool                   { return false }
-func (p *quiet) Shared() bool                 { return false }
 func (p *quiet) Ahead(uint64, uint64) bool    { return true }
-func (p *quiet) Steps() uint64                { return p.steps }
 func (p *quiet) Size(rank, step uint64) int64 { return p.size }
 func (p *quiet) Fill(_ context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	binary.LittleEndian.PutUint64(dst, step)

@@ -12,7 +12,7 @@ import (
 // goroutine. It takes the place of nothing that a reader is known to come to, nor
 // on a disk of what was pinned or is of the same series: the error then wraps
 // meta.ErrNoSpace.
-func (c *Cache) Prepare(ctx context.Context, of Series, rank, step uint64) error {
+func (c *Cache) Prepare(ctx context.Context, of *Series, rank, step uint64) error {
 	now, k := time.Now(), of.Key(rank, step)
 	c.mu.Lock()
 	if c.mu.closed {

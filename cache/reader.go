@@ -34,7 +34,7 @@ type reader struct {
 // and late like any other reader. The cache's lock guards it.
 type route struct {
 	reader
-	series Series
+	series *Series
 	graph  *trace.Graph
 	opened []uint32 // by step of the series: at which open that was last; zero: never
 	due    []uint32 // and at which it will be again: unknown, never, or that, with a mark if it is not sure

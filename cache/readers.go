@@ -25,8 +25,8 @@ type readers struct {
 const maxReaders = 4096
 
 // reader finds or makes the reader of a rank that opens a step; nil if there are too many.
-func (rs *readers) reader(s Series, rank, step uint64, now time.Time) (*epoch, *reader) {
-	if ep := rs.epochs[s.ID()]; ep != nil {
+func (rs *readers) reader(s *Series, rank, step uint64, now time.Time) (*epoch, *reader) {
+	if ep := rs.epochs[s.ID]; ep != nil {
 		if r := ep.opener(rank, step, rs.near()); r != nil {
 			for _, other := range ep.silent(r, now) {
 				rs.remove(ep, other)
@@ -50,11 +50,11 @@ func (rs *readers) near() uint64 { return min(near, uint64(rs.config.MaxAhead)) 
 
 // add adds a reader to the epoch of p, in the place of the one of its rank that is silent
 // longest if there are too many.
-func (rs *readers) add(s Series, r *reader) *epoch {
-	ep := rs.epochs[s.ID()]
+func (rs *readers) add(s *Series, r *reader) *epoch {
+	ep := rs.epochs[s.ID]
 	if ep == nil {
 		ep = &epoch{series: s, readers: make(map[uint64][]*reader)}
-		rs.epochs[s.ID()] = ep
+		rs.epochs[s.ID] = ep
 	}
 	its := ep.readers[r.rank]
 	for _, other := range its {
@@ -83,7 +83,7 @@ func (rs *readers) remove(ep *epoch, r *reader) {
 	}
 	rs.count--
 	if len(ep.readers) == 0 {
-		delete(rs.epochs, ep.series.ID())
+		delete(rs.epochs, ep.series.ID)
 	}
 }
 
@@ -110,7 +110,7 @@ func (rs *readers) end() {
 // served notes that an open that waited for e was answered: a reader that waits is not
 // one that needs less.
 func (rs *readers) served(e *entry) {
-	if ep := rs.epochs[e.series.ID()]; ep != nil {
+	if ep := rs.epochs[e.series.ID]; ep != nil {
 		for _, r := range ep.readers[e.rank] {
 			if r.Pos == e.step+1 {
 				r.served = time.Now()
@@ -132,11 +132,11 @@ func (rs *readers) restart(now time.Time) {
 }
 
 // tenant is that of a series of which a batch is opened now; nil if it has none.
-func (rs *readers) tenant(s Series, now time.Time) *tenant {
-	if s.Shared() {
+func (rs *readers) tenant(s *Series, now time.Time) *tenant {
+	if s.Shared {
 		return nil
 	}
-	job := s.Job()
+	job := s.Job
 	t := rs.tenants.of[job.ID]
 	if t == nil && len(rs.tenants.of) >= maxReaders {
 		return nil

@@ -67,7 +67,7 @@ func (rm *roomQueue) given() {
 // anyway: the batches that it waits for may need this one first. An input never
 // overtakes: it serves a fill that already has its room.
 func (rm *roomQueue) overtakes(e *entry) bool {
-	if e.series.Shared() {
+	if e.series.Shared {
 		return false
 	}
 	for _, o := range rm.fills {

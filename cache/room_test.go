@@ -26,14 +26,14 @@ func TestComesAsAnotherLeaves(t *testing.T) {
 	for range 2 {
 		tasks.Go(func() { // what is given back has the worker look for room again
 			for ctx.Err() == nil {
-				if s, err := k.Open(ctx, nil, small, 0, 0, small.Key(0, 0)); err == nil {
+				if s, err := k.Open(ctx, nil, as(small), 0, 0, small.Key(0, 0)); err == nil {
 					s.Release()
 				}
 			}
 		})
 		tasks.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := k.Open(gone, nil, large, 1, 1, large.Key(1, 1)); errors.Is(err, meta.ErrNoSpace) {
+				if _, err := k.Open(gone, nil, as(large), 1, 1, large.Key(1, 1)); errors.Is(err, meta.ErrNoSpace) {
 					t.Errorf("an open that left at once: %v", err)
 					stop()
 				}
@@ -58,7 +58,7 @@ func TestRoomByArrival(t *testing.T) {
 			tasks.Go(func() {
 				for step := range p.steps {
 					from := time.Now()
-					s, err := k.Open(t.Context(), nil, p, rank, step, p.Key(rank, step))
+					s, err := k.Open(t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 					if err != nil {
 						t.Error(err)
 						return

@@ -24,8 +24,8 @@ const (
 	maxRouted = 1 << 20
 )
 
-func newRoute(s Series, rank uint64, g *trace.Graph, now time.Time) *route {
-	steps := s.Steps()
+func newRoute(s *Series, rank uint64, g *trace.Graph, now time.Time) *route {
+	steps := s.Steps
 	r := &route{
 		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Scan: 1, Run: trusted + 1}, stray: none, seen: now}, series: s, graph: g,
 		opened: make([]uint32, steps), due: make([]uint32, steps), steps: make([]uint32, 2*steps), trust: trustAtFirst,
@@ -48,7 +48,7 @@ func (r *route) opens(step uint64, now time.Time) {
 		before = uint64(at - was)
 	}
 	r.opened[step], r.due[step] = at, unknown
-	if after, sure, known := r.graph.After(step, r.series.Steps(), before); known {
+	if after, sure, known := r.graph.After(step, r.series.Steps, before); known {
 		r.expect(step, uint32(min(float64(at)+math.Round(after), never)), sure)
 	}
 	if r.Pos > 1 {
@@ -93,7 +93,7 @@ func (r *route) judge(step uint64, at uint32) {
 
 // slack is by how many opens a step may come sooner or later than it is due.
 func (r *route) slack(step uint64) uint32 {
-	return max(2, (r.due[step]&^vague-r.opened[step])/8, uint32(r.series.Steps()/16))
+	return max(2, (r.due[step]&^vague-r.opened[step])/8, uint32(r.series.Steps/16))
 }
 
 // comesTo says at which open r comes to the batch of k, which may be never. It is

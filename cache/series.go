@@ -10,31 +10,33 @@ import (
 
 // A Series is batches, numbered by rank and step: the cache has no other source. They are
 // those of a plan, the chunks of one version of a dataset, which are all of rank 0, or one
-// part of a stage of the shuffle pool, at step 0. Its methods may be called concurrently.
+// part of a stage of the shuffle pool, at step 0. Its fields never change, and its methods
+// may be called concurrently.
 //
 // Next, Size and Fill may wait, for a source too, and Key may take its time. All else is
 // called under the cache's lock: it waits for nothing, and takes no lock that is held while
 // anything is waited for.
-type Series interface {
-	Names
+type Series struct {
+	ID [16]byte // on any machine and after any restart
+	// Dataset names the dataset of all records: a codec that packs one of its batches
+	// well packs the others well.
+	Dataset string
+	Job     Job // for which batches are opened, as far as is known
+	Steps   uint64
+	Shared  bool // they are inputs, which fills of other series copy from, and have none
+	Keys
 	Course
 	Filler
 }
 
-// Names are those of a series and of its batches, on any machine and after any restart.
-type Names interface {
-	ID() [16]byte
+// Keys are the names of batches, on any machine and after any restart.
+type Keys interface {
 	// Key names the content of a batch: equal keys mean equal bytes.
 	Key(rank, step uint64) Key
 	// Known is Key, if it is quick to say. Mostly it is once Key has said it.
 	Known(rank, step uint64) (k Key, ok bool)
 	// Find is the inverse of Key, if it is quick to say.
 	Find(k Key) (rank, step uint64, ok bool)
-	// Dataset names the dataset of all records: a codec that packs one of its batches
-	// well packs the others well.
-	Dataset() string
-	// Job is that for which batches are opened, as far as the series can tell.
-	Job() Job
 }
 
 // A Job is the readers of one series, and then of the next; or those of several series that
@@ -49,9 +51,8 @@ func JobOf(series [16]byte) Job { return Job{series, 1} }
 
 // A Course says which batches the ranks will open.
 type Course interface {
-	Steps() uint64
 	// Next is the series of the epoch to come, nil if that is not known.
-	Next() Series
+	Next() *Series
 	// Once says that no other epoch has the same batches.
 	Once() bool
 	// Ahead says that a batch may be made ready before it is opened.
@@ -66,14 +67,11 @@ type Filler interface {
 	// it stops, and goes on when the input's Copy was called. An error is the last that
 	// comes; there is one rather than a short batch.
 	Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[Input, error]
-	// Shared says that these batches are inputs: fills of other series copy from them.
-	// They are not made of inputs themselves.
-	Shared() bool
 }
 
 // An Input is a batch of a shared series, from which a fill copies.
 type Input struct {
-	Series     Series
+	Series     *Series
 	Rank, Step uint64
 	InOrder    bool // inputs are copied from one after the other, as they stand in Series
 	Copier

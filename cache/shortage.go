@@ -11,11 +11,11 @@ import (
 // is memory, and no file to be had for it. Or an open was refused, as the batch is larger
 // than the memory, or than any disk. It wraps meta.ErrNoSpace.
 type Shortage struct {
-	Series  Series // of the batch that is waited for
-	Batches int    // that are open
-	Held    int64  // what these take, and what is only mapped
-	Size    int64  // of the one that is waited for
-	Asked   int64  // of all that are waited for, and find no room or no worker
+	Series  *Series // of the batch that is waited for
+	Batches int     // that are open
+	Held    int64   // what these take, and what is only mapped
+	Size    int64   // of the one that is waited for
+	Asked   int64   // of all that are waited for, and find no room or no worker
 	Memory  int64
 	Stuck   bool // the threads that hold it wait in such opens themselves
 	NoFile  bool // the daemon may not have another descriptor or mapping, however much memory there is

@@ -64,7 +64,7 @@ func (s *soaking) any(r *rand.Rand) *testSeries { return s.series[r.IntN(len(s.s
 
 // open reads a batch. There may be no room for it while others hold theirs.
 func (s *soaking) open(r *rand.Rand, p *testSeries, rank, step uint64) {
-	slab, err := s.k.Open(s.t.Context(), nil, p, rank, step, p.Key(rank, step))
+	slab, err := s.k.Open(s.t.Context(), nil, as(p), rank, step, p.Key(rank, step))
 	if err != nil {
 		s.t.Errorf("series %d rank %d step %d: %v", p.id, rank, step, err)
 		return
@@ -92,7 +92,7 @@ func (s *soaking) stray(r *rand.Rand) {
 
 func (s *soaking) warm(r *rand.Rand) {
 	p := s.any(r)
-	err := s.k.Prepare(s.t.Context(), p, r.Uint64N(3), r.Uint64N(p.steps))
+	err := s.k.Prepare(s.t.Context(), as(p), r.Uint64N(3), r.Uint64N(p.steps))
 	if err != nil && !errors.Is(err, meta.ErrNoSpace) {
 		s.t.Errorf("prepare: %v", err)
 	}

@@ -20,11 +20,11 @@ type ratedSeries struct {
 	takes time.Duration // a batch
 }
 
-func (p *ratedSeries) Next() cache.Series {
+func (p *ratedSeries) Next() *cache.Series {
 	if p.after == nil {
 		return nil
 	}
-	return p.after
+	return as(p.after)
 }
 
 func (p *ratedSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {

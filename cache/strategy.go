@@ -45,7 +45,7 @@ type moves struct {
 
 // A promotion is a batch that should be higher than it is when a reader comes to it.
 type promotion struct {
-	series     Series
+	series     *Series
 	rank, step uint64
 	at         float64 // when the reader comes, on the policy's clock
 	item       int32   // of the choice's problem

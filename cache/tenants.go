@@ -60,7 +60,7 @@ func (t *tenant) opens(waits, foreseen bool) {
 }
 
 // confidence is that in the readers of a series; nil if it has no tenant.
-func (ts *tenants) confidence(s Names) *confidence {
+func (ts *tenants) confidence(s *Series) *confidence {
 	if t := ts.reading(s); t != nil {
 		return &t.confidence
 	}
@@ -68,19 +68,19 @@ func (ts *tenants) confidence(s Names) *confidence {
 }
 
 // succeed has the tenant of a series be that of the next one, which may be nil.
-func (ts *tenants) succeed(s, next Names) {
+func (ts *tenants) succeed(s, next *Series) {
 	if t := ts.reading(s); t != nil && next != nil && ts.reading(next) == nil {
-		ts.of[next.Job().ID] = t
+		ts.of[next.Job.ID] = t
 	}
 }
 
 // reading is the tenant that reads a series; nil if there is none.
-func (ts *tenants) reading(s Names) *tenant { return ts.of[s.Job().ID] }
+func (ts *tenants) reading(s *Series) *tenant { return ts.of[s.Job.ID] }
 
 // end forgets the tenant of an epoch whose last reader is through, if no other follows. A job
 // of several series may be reading another, and is forgotten when it is silent.
 func (ts *tenants) end(ep *epoch) {
-	if id := ep.series.ID(); len(ep.readers) == 0 && ep.series.Job().ID == id {
+	if id := ep.series.ID; len(ep.readers) == 0 && ep.series.Job.ID == id {
 		delete(ts.of, id)
 	}
 }
@@ -95,7 +95,7 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 }
 
 // lane is that of the batches of a series that no reader is known to come to.
-func (ts *tenants) lane(s Names) uint8 {
+func (ts *tenants) lane(s *Series) uint8 {
 	if t := ts.reading(s); t != nil {
 		return t.lane
 	}

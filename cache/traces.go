@@ -97,13 +97,13 @@ func (t *traces) done(k Key) bool {
 }
 
 // predicts reports whether a reader's opens are foretold, and that is believed.
-func (t *traces) predicts(s Names, rank uint64) bool { return t.route(s, rank) != nil }
+func (t *traces) predicts(s *Series, rank uint64) bool { return t.route(s, rank) != nil }
 
-func (t *traces) route(s Names, rank uint64) *route {
+func (t *traces) route(s *Series, rank uint64) *route {
 	if len(t.routes) == 0 {
 		return nil
 	}
-	if r := t.of[tracedKey{s.ID(), rank}]; r != nil && r.route != nil && r.route.trust > 0 {
+	if r := t.of[tracedKey{s.ID, rank}]; r != nil && r.route != nil && r.route.trust > 0 {
 		return r.route
 	}
 	return nil
@@ -111,7 +111,7 @@ func (t *traces) route(s Names, rank uint64) *route {
 
 // guide is the reader that says what r opens next: r itself, as long as it goes in
 // order and nothing better is known.
-func (t *traces) guide(s Names, r *reader) *reader {
+func (t *traces) guide(s *Series, r *reader) *reader {
 	g := t.route(s, r.rank)
 	if g == nil {
 		return r

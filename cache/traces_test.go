@@ -30,7 +30,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%d traces, the last of rank %d", len(all), all[len(all)-1].Rank)
 	}
 	shared := &testSeries{id: 2, steps: 8, size: 4096, share: true}
-	s, err := k.Input(t.Context(), shared, 0, 0, true)
+	s, err := k.Input(t.Context(), as(shared), 0, 0, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 
 // next is the batch to go next for a newcomer; 0 if there is none.
 func (ev *eviction) next(newcomer *entry, demanded bool, now time.Time) uint32 {
-	var s Names
+	var s *Series
 	if newcomer != nil {
 		s = newcomer.series
 	}
@@ -136,7 +136,7 @@ const misplacedLooks = 8
 
 // least is the idle batch that goes first, for what a series brings, its worth as of
 // now, and the priority; 0 if nothing is idle.
-func (ev *eviction) least(s Names, now time.Time) (id uint32, worth float64, priority fair.Priority) {
+func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
 	for lane := spentLane - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
 		n, its, ok := ev.leastIn(uint8(lane), now)

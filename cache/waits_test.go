@@ -27,10 +27,10 @@ func (p slowSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) ite
 }
 
 // openFor opens a batch for an account.
-func openFor(t *testing.T, k *cache.Cache, a *stall.Table, p cache.Series, rank, step uint64) *cache.Slab {
+func openFor(t *testing.T, k *cache.Cache, a *stall.Table, p series, rank, step uint64) *cache.Slab {
 	t.Helper()
 	o := a.Open("job", rank)
-	s, err := k.Open(t.Context(), &o, p, rank, step, p.Key(rank, step))
+	s, err := k.Open(t.Context(), &o, as(p), rank, step, p.Key(rank, step))
 	o.Done(0, err)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestWaitsForMemory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		o := a.Open("job", 1)
-		_, err := k.Open(ctx, &o, p, 1, 1, p.Key(1, 1))
+		_, err := k.Open(ctx, &o, as(p), 1, 1, p.Key(1, 1))
 		o.Done(0, err)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("open with all held: %v", err)
@@ -117,7 +117,7 @@ func TestWaitsForInputs(t *testing.T) {
 // An inputSeries copies from the one input there is.
 type inputSeries struct {
 	*testSeries
-	inputs cache.Series
+	inputs series
 }
 
 func (p *inputSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
@@ -144,6 +144,7 @@ func TestReadyOpenAllocatesNoMore(t *testing.T) {
 // waited for.
 func BenchmarkAccount(b *testing.B) {
 	p := &testSeries{steps: 1 << 40, size: 100}
+	series := as(p)
 	for name, accounted := range map[string]bool{"plain": false, "accounted": true} {
 		a := stall.NewTable(time.Now)
 		k := newCache(b, cache.Config{Stalls: a})
@@ -153,7 +154,7 @@ func BenchmarkAccount(b *testing.B) {
 				open := a.Open("job", 0)
 				o = &open
 			}
-			s, err := k.Open(b.Context(), o, p, 0, step, p.Key(0, step))
+			s, err := k.Open(b.Context(), o, series, 0, step, p.Key(0, step))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -21,7 +21,11 @@ type shuffledOf struct {
 	wide, pieces uint64
 }
 
-func (p *shuffledOf) Steps() uint64 { return p.inputs.steps * 4 }
+func (p *shuffledOf) traits() cache.Series {
+	s := p.madeOf.traits()
+	s.Steps = p.inputs.steps * 4
+	return s
+}
 
 func (p *shuffledOf) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	r := rand.New(rand.NewPCG(1, step))
@@ -56,7 +60,7 @@ func TestInputsOfAWindow(t *testing.T) {
 					direct := 0
 					p := &shuffledOf{madeOf{each: 256 << 10, direct: func() { direct++ },
 						inputs: &testSeries{id: 1, steps: 48, size: 1 << 20, noise: true, share: true, fail: slow(time.Millisecond)}}, room.wide, 12}
-					for step := range p.Steps() {
+					for step := range p.traits().Steps {
 						open(t, k, p, 0, step).Release()
 						time.Sleep(10 * time.Millisecond)
 					}

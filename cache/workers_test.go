@@ -17,7 +17,7 @@ import (
 // A crew is the ranks of a job: each opens a batch, does something with it for a tick,
 // and goes on.
 type crew struct {
-	series cache.Series
+	series series
 	ranks  uint64
 	steps  uint64
 	tick   time.Duration
@@ -62,7 +62,7 @@ func waits(t *testing.T, workers int, jobs []crew, d time.Duration) (mean []time
 							step = r.Uint64N(j.steps)
 						}
 						now := time.Now()
-						s, err := k.Open(t.Context(), nil, j.series, rank, step, j.series.Key(rank, step))
+						s, err := k.Open(t.Context(), nil, as(j.series), rank, step, j.series.Key(rank, step))
 						if err != nil {
 							t.Error(err)
 							return
@@ -169,7 +169,11 @@ type parted struct {
 	job cache.Job
 }
 
-func (p parted) Job() cache.Job { return p.job }
+func (p parted) traits() cache.Series {
+	s := p.testSeries.traits()
+	s.Job = p.job
+	return s
+}
 
 // A job that opens many series at once has no more of the workers than one that opens one, and
 // those that wait always have as much as they weigh.
@@ -198,7 +202,7 @@ func TestAJobOfManySeries(t *testing.T) {
 						p := parted{&testSeries{id: id, steps: 1, size: 4 << 10, fail: slow(100 * time.Millisecond)}, cache.Job{ID: [16]byte{255, byte(job)}, Weight: row.weight[job]}}
 						id++
 						tasks.Go(func() {
-							s, err := k.Open(t.Context(), nil, p, 0, 0, p.Key(0, 0))
+							s, err := k.Open(t.Context(), nil, as(p), 0, 0, p.Key(0, 0))
 							if err != nil {
 								t.Error(err)
 								return

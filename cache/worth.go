@@ -26,7 +26,7 @@ func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) plac
 	switch {
 	case comes:
 		return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
-	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared():
+	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared:
 		return place{spentLane, ev.time.seconds(b.last)}
 	}
 	return place{ev.readers.tenants.lane(b.series), ev.worthAt(b, ev.guess(b, now))}
@@ -117,7 +117,7 @@ func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 // guess is when b will be used again if that takes as long as last time. If it takes
 // longer, it is expected to be as late again as it is already.
 func (ev *eviction) guess(b *batch, now time.Time) float64 {
-	if b.gap <= 0 || b.series.Shared() || ev.readers.traces.done(b.key) {
+	if b.gap <= 0 || b.series.Shared || ev.readers.traces.done(b.key) {
 		return math.Inf(1)
 	}
 	at := b.last.Add(b.gap)

@@ -12,7 +12,7 @@ import (
 // A share is the part of a view that this node is to have: the batches of its ranks,
 // or the chunks that it fetches for them.
 type share struct {
-	series cache.Series
+	series *cache.Series
 	kind   string
 	ranks  []uint64 // of batches
 	list   []uint64 // of chunks
@@ -29,7 +29,7 @@ func shareOf(v *views.View, rank *uint64) (s share, err error) {
 		}
 		return shareOfChunks(b), nil
 	}
-	s = share{series: b, kind: kind}
+	s = share{series: b.Series(), kind: kind}
 	switch {
 	case rank == nil:
 		s.ranks = v.RanksHere()
@@ -60,7 +60,7 @@ func (s share) count() uint64 {
 	if s.list != nil {
 		return uint64(len(s.list))
 	}
-	return uint64(len(s.ranks)) * s.series.Steps()
+	return uint64(len(s.ranks)) * s.series.Steps
 }
 
 // elsewhere reports whether a view has batches, none of which this node is to have.

@@ -38,9 +38,10 @@ const partsRead = 4
 
 // Open implements pool.Maker.
 func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
-	is := wasRead{part{of}.Key(0, 0), of.Of()}
+	series := seriesOf(of)
+	is := wasRead{series.Key(0, 0), of.Of()}
 	p.discard(p.stale(is.of))
-	s, err := p.Cache.Open(ctx, nil, part{of}, 0, 0, is.key)
+	s, err := p.Cache.Open(ctx, nil, series, 0, 0, is.key)
 	if err != nil {
 		return nil, withNext(err)
 	}
@@ -105,51 +106,51 @@ func (o opened) Release() {
 	o.parts.add(o.is)
 }
 
-// A part is a cache.Series of one batch.
-type part struct{ *pool.Part }
+// A part is the one batch of a series.
+type part struct {
+	*pool.Part
+	id [16]byte
+}
 
-// ID names a part. Numbers of stages are never used again, and a generation's maps never
-// change.
-func (p part) ID() (id [16]byte) {
+// seriesOf is the series of a part. Numbers of stages are never used again, and a
+// generation's maps never change, so its name is that of its bytes. Parts of a stage are
+// packed alike, and those of all stages of a job are for that job.
+func seriesOf(of *pool.Part) *cache.Series {
 	b := []byte("part")
-	for _, n := range p.Name() {
+	for _, n := range of.Name() {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(b)
-	copy(id[:], sum[:])
-	return id
+	p := part{of, [16]byte(sum[:16])}
+	return &cache.Series{
+		ID: p.id, Dataset: "shuffle:" + strconv.FormatUint(of.Stage, 10), Job: jobOf(of), Steps: 1,
+		Keys: p, Course: p, Filler: p,
+	}
 }
 
-// Key implements cache.Names.
-func (p part) Key(rank, step uint64) cache.Key {
-	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
-}
-
-// Known implements cache.Names.
-func (p part) Known(rank, step uint64) (k cache.Key, ok bool) { return p.Key(rank, step), true }
-
-// Find implements cache.Names.
-func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return k.Rank, k.Step, k.Series == p.ID()
-}
-
-// Dataset implements cache.Names: parts of a stage are packed alike.
-func (p part) Dataset() string { return "shuffle:" + strconv.FormatUint(p.Stage, 10) }
-
-// Job implements cache.Names: the parts of all stages of a job are for that job.
-func (p part) Job() (j cache.Job) {
-	number, weight := p.By()
+func jobOf(of *pool.Part) (j cache.Job) {
+	number, weight := of.By()
 	copy(j.ID[:], "shuffle")
 	binary.LittleEndian.PutUint64(j.ID[8:], number)
 	j.Weight = float64(weight) / meta.MostWeight
 	return j
 }
 
-// Steps implements cache.Course.
-func (p part) Steps() uint64 { return 1 }
+// Key implements cache.Keys.
+func (p part) Key(rank, step uint64) cache.Key {
+	return cache.Key{Series: p.id, Rank: rank, Step: step}
+}
+
+// Known implements cache.Keys.
+func (p part) Known(rank, step uint64) (k cache.Key, ok bool) { return p.Key(rank, step), true }
+
+// Find implements cache.Keys.
+func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
+	return k.Rank, k.Step, k.Series == p.id
+}
 
 // Next implements cache.Course: nothing follows.
-func (p part) Next() cache.Series { return nil }
+func (p part) Next() *cache.Series { return nil }
 
 // Once implements cache.Course: a reducer reads its part once.
 func (p part) Once() bool { return true }
@@ -164,6 +165,3 @@ func (p part) Size(uint64, uint64) int64 { return p.Part.Size() }
 func (p part) Fill(ctx context.Context, _, _ uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return cache.Whole(p.Part.Fill(ctx, dst))
 }
-
-// Shared implements cache.Filler.
-func (p part) Shared() bool { return false }

@@ -11,12 +11,25 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Batches are the batches of a view as the cache knows them. They are a cache.Series.
+// Batches are the batches of a view, and what the cache knows of them.
 type Batches struct {
 	*batch.Batches
+	series    *cache.Series
 	slabs     *chunkSlabs     // of Chunks
 	following func() *Batches // of the next epoch
 }
+
+// seriesOf is the series of batches. The job is that of the ranks that read the plan: more is
+// not known of it.
+func seriesOf(b *Batches) *cache.Series {
+	return &cache.Series{
+		ID: b.ID(), Dataset: b.Version.Index.Fingerprint(), Job: cache.JobOf(b.ID()), Steps: b.Steps(),
+		Keys: b, Course: b, Filler: b,
+	}
+}
+
+// Series are the batches as the cache knows them.
+func (b *Batches) Series() *cache.Series { return b.series }
 
 // Fill writes a batch into dst. Its inputs are chunks of the dataset.
 func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
@@ -24,7 +37,7 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.
 		for ranges, err := range b.Batches.Fill(ctx, rank, step, dst) {
 			var input cache.Input
 			if err == nil {
-				input = cache.Input{Series: b.slabs, Step: uint64(ranges.Chunk), InOrder: b.slabs.inOrder(), Copier: ranges}
+				input = cache.Input{Series: b.slabs.series, Step: uint64(ranges.Chunk), InOrder: b.slabs.inOrder(), Copier: ranges}
 			}
 			if !yield(input, err) {
 				return
@@ -32,9 +45,6 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.
 		}
 	}
 }
-
-// Dataset names what all views of a dataset are made of.
-func (b *Batches) Dataset() string { return b.Version.Index.Fingerprint() }
 
 // Key names the content of a batch.
 func (b *Batches) Key(rank, step uint64) cache.Key { return cache.Key(b.Batch(rank, step)) }
@@ -60,9 +70,9 @@ func (b *Batches) Find(k cache.Key) (rank, step uint64, ok bool) {
 }
 
 // Next is the epoch to come: the ranks will be where they are.
-func (b *Batches) Next() cache.Series {
+func (b *Batches) Next() *cache.Series {
 	if next := b.following(); next != nil {
-		return next
+		return next.series
 	}
 	return nil
 }
@@ -75,12 +85,6 @@ func (b *Batches) Once() bool {
 	}
 	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
 }
-
-// Job is that of the ranks that read the plan: more is not known of it.
-func (b *Batches) Job() cache.Job { return cache.JobOf(b.ID()) }
-
-// Shared is false: no fill copies from batches.
-func (b *Batches) Shared() bool { return false }
 
 // Ahead is true: a batch may be made ready before it is opened.
 func (b *Batches) Ahead(_, _ uint64) bool { return true }
@@ -99,4 +103,4 @@ func (b *Batches) CachedAs() (series [][16]byte, chunks bool) {
 
 // ChunkSeries is, as the cache knows them, the chunks that the batches are made
 // of; only if there are such.
-func (b *Batches) ChunkSeries() cache.Series { return b.slabs }
+func (b *Batches) ChunkSeries() *cache.Series { return b.slabs.series }

@@ -10,17 +10,24 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// ChunkSlabs are the chunks of a version as the cache knows them: a cache.Series whose
-// steps are the chunks.
+// ChunkSlabs are the chunks of a version as the cache knows them: a series whose steps are
+// the chunks.
 type chunkSlabs struct {
 	*plan.Plan
 	chunks *batch.Chunks
+	series *cache.Series
 }
 
 // newChunkSlabs makes the chunk slabs of a version. Readers is the plan that reads its
 // chunks, nil if that is not known.
 func newChunkSlabs(v *batch.Version, readers *plan.Plan) *chunkSlabs {
-	return &chunkSlabs{plan.OfChunks(v.Plans), &batch.Chunks{Version: v, Readers: readers}}
+	s := &chunkSlabs{Plan: plan.OfChunks(v.Plans), chunks: &batch.Chunks{Version: v, Readers: readers}}
+	s.series = &cache.Series{
+		ID: s.ID(), Dataset: v.Index.Fingerprint(), Steps: s.Steps(), Shared: true,
+		Job:  cache.JobOf(s.ID()), // fills of batches read them, and no rank does
+		Keys: s, Course: s, Filler: s,
+	}
+	return s
 }
 
 // inOrder reports whether the chunks are read one after the other.
@@ -38,12 +45,6 @@ func (s *chunkSlabs) Size(_, step uint64) int64 {
 	return s.chunks.Version.Index.ChunkBytes(int(step))
 }
 
-// Job is of the chunks alone: fills of batches read them, and no rank does.
-func (s *chunkSlabs) Job() cache.Job { return cache.JobOf(s.ID()) }
-
-// Dataset names what all views of a dataset are made of.
-func (s *chunkSlabs) Dataset() string { return s.chunks.Version.Index.Fingerprint() }
-
 // Key names a chunk.
 func (s *chunkSlabs) Key(rank, step uint64) cache.Key { return cache.Key(s.Batch(rank, step)) }
 
@@ -56,13 +57,10 @@ func (s *chunkSlabs) Find(k cache.Key) (rank, step uint64, ok bool) {
 }
 
 // Next is the same series: all epochs have the same chunks.
-func (s *chunkSlabs) Next() cache.Series { return s }
+func (s *chunkSlabs) Next() *cache.Series { return s.series }
 
 // Once is false: chunks are read in every epoch.
 func (s *chunkSlabs) Once() bool { return false }
-
-// Shared is true: fills of batches copy from chunks.
-func (s *chunkSlabs) Shared() bool { return true }
 
 // Ahead reports whether a chunk may be fetched before a batch needs it: only if this
 // node is known to own it.
@@ -78,7 +76,7 @@ type chunksForOthers struct {
 
 // Chunk implements batch.Slabs.
 func (s chunksForOthers) Chunk(ctx context.Context, number int) (batch.Slab, error) {
-	slab, err := s.cache.Input(ctx, s.chunkSlabs, 0, uint64(number), s.inOrder())
+	slab, err := s.cache.Input(ctx, s.series, 0, uint64(number), s.inOrder())
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +85,6 @@ func (s chunksForOthers) Chunk(ctx context.Context, number int) (batch.Slab, err
 
 // HasChunk implements batch.Slabs.
 func (s chunksForOthers) HasChunk(number int) bool {
-	_, ok := s.cache.Contains(s.chunkSlabs, 0, uint64(number))
+	_, ok := s.cache.Contains(s, 0, uint64(number))
 	return ok
 }

@@ -30,6 +30,7 @@ func (vs *Views) newBatches(v meta.View, of *batch.Version, seats []plan.Seat) (
 		b.Chunks = b.slabs.chunks
 		b.Roomy = staysCached(v, of.Index, vs.room())
 	}
+	b.series = seriesOf(b)
 	vs.watcher.Planned(b)
 	return b, nil
 }

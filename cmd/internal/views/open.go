@@ -52,7 +52,7 @@ func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, e
 	source := &a.Version.Source
 	for begun, again := time.Now(), true; again; again = source.Again(ctx, &account, begun, &err) {
 		if err = source.Reach(ctx, &account); err == nil {
-			slab, err = v.views.cache.Open(ctx, &account, a.Batches, rank, step, a.Batches.keyFor(&account, rank, step))
+			slab, err = v.views.cache.Open(ctx, &account, a.series, rank, step, a.Batches.keyFor(&account, rank, step))
 		}
 	}
 	if err != nil {

@@ -129,17 +129,17 @@ func (vs *Views) LogShortage(c *cache.Shortage) {
 
 // datasetOf is the name of the dataset of a series. Chunks of which no view here is known,
 // as those for another node, go by their source; a series of the shuffle pool says its stage.
-func datasetOf(s cache.Series) string {
-	switch s := s.(type) {
+func datasetOf(s *cache.Series) string {
+	switch of := s.Filler.(type) {
 	case *Batches:
-		return s.View().Dataset
+		return of.View().Dataset
 	case *chunkSlabs:
-		if r := s.chunks.Readers; r != nil {
+		if r := of.chunks.Readers; r != nil {
 			return r.View().Dataset
 		}
-		return s.chunks.Version.Source.URI
+		return of.chunks.Version.Source.URI
 	}
-	return s.Dataset()
+	return s.Dataset
 }
 
 // ShortageNow says what opens wait for now that find no room, or nothing.
@@ -161,8 +161,8 @@ func (vs *Views) ShortageOf(v meta.View, of *batch.Version) string {
 }
 
 // isOf reports whether a series is of a view, in whatever epoch.
-func isOf(s cache.Series, v meta.View) bool {
-	p, ok := s.(*Batches)
+func isOf(s *cache.Series, v meta.View) bool {
+	p, ok := s.Filler.(*Batches)
 	if !ok {
 		return false
 	}
@@ -191,7 +191,7 @@ func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
 // and for a batch of each rank of the view that waits, as they take each step together.
 func (vs *Views) enough(c *cache.Shortage) int64 {
 	need := c.Held + max(c.Asked, c.Size)
-	if p, ok := c.Series.(*Batches); ok {
+	if p, ok := c.Series.Filler.(*Batches); ok {
 		if here := vs.ranksHere(p.View()); here > 0 {
 			need = max(need, vs.Need(p.View(), p.Version, here).Bytes)
 		}
@@ -213,7 +213,7 @@ func (vs *Views) ranksHere(v meta.View) (n uint64) {
 // roomFor says how the ranks that share memory would get on, with so many bytes at least.
 func (vs *Views) roomFor(c *cache.Shortage, least int64) string {
 	least = max(least, vs.enough(c))
-	if p, ok := c.Series.(*Batches); ok && c.TooLarge {
+	if p, ok := c.Series.Filler.(*Batches); ok && c.TooLarge {
 		return cmp.Or(vs.TooLarge(p.View(), p.Version), howToGetRoom(least)) // of very many steps not all are looked at
 	}
 	if c.NoFile {

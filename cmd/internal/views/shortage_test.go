@@ -94,7 +94,7 @@ func TestShortageOfAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	account := vs.config.Stalls.Open("d", 0)
-	if _, err := vs.cache.Open(t.Context(), &account, refused.Batches(), 0, 0, refused.Batches().Key(0, 0)); !errors.Is(err, meta.ErrNoSpace) {
+	if _, err := vs.cache.Open(t.Context(), &account, refused.Batches().series, 0, 0, refused.Batches().Key(0, 0)); !errors.Is(err, meta.ErrNoSpace) {
 		t.Fatalf("a batch of 32MiB in 16MiB: %v", err)
 	}
 	of, large := refused.Of().Version, refused.Asked()
@@ -109,7 +109,7 @@ func TestShortageOfAView(t *testing.T) {
 	if said := vs.ShortageOf(small, of); said != "" {
 		t.Errorf("of another view: %q", said)
 	}
-	waits := &cache.Shortage{Series: &Batches{Batches: &batch.Batches{Plan: plan.New(small, of.Plans), Version: of}}, Held: 16 * MiB, Size: 4 * MiB}
+	waits := &cache.Shortage{Series: seriesOf(&Batches{Batches: &batch.Batches{Plan: plan.New(small, of.Plans), Version: of}}), Held: 16 * MiB, Size: 4 * MiB}
 	if said := vs.describe(waits, 0); !strings.Contains(said, "opens wait for room: ") || !strings.Contains(said, "--ram 20MiB or more") {
 		t.Errorf("of the node: %q", said)
 	}
