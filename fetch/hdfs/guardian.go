@@ -71,11 +71,11 @@ func (g *guardian) known() (datanode.Guard, bool) {
 // three quarters of its remaining time, if the clocks agree. If they do not, a
 // datanode refuses the key, and it is forgotten.
 func (g *guardian) ask(ctx context.Context) (told datanode.Guard, keep time.Duration, err error) {
-	defaults, err := g.names.Defaults(ctx)
+	encrypts, err := g.names.EncryptsData(ctx)
 	if err != nil {
 		return told, 0, err
 	}
-	if !g.encrypt && !defaults.EncryptData {
+	if !g.encrypt && !encrypts {
 		return datanode.Guard{Allowed: g.allowed}, keepGuard, nil
 	}
 	key, until, err := g.names.EncryptionKey(ctx)

@@ -200,7 +200,7 @@ func alike(t *testing.T, rpc, web *namenode.Client) {
 	if least := 4 * (len(odd) + len(sizes)); seen < least {
 		t.Errorf("%d entries, want at least %d", seen, least)
 	}
-	same("defaults", func(c *namenode.Client) (any, error) { return c.Defaults(t.Context()) })
+	same("whether data is encrypted", func(c *namenode.Client) (any, error) { return c.EncryptsData(t.Context()) })
 }
 
 // tokenless leaves the messages out, which have tokens that are made anew for

@@ -104,29 +104,13 @@ func (b *Blocks) end(at int64) int64 {
 	return last.Off + last.Size
 }
 
-// Defaults are the settings that a namenode tells every client.
-type Defaults struct {
-	BlockSize    int64
-	Replication  int
-	EncryptData  bool   // datanodes demand connections with the key of EncryptionKey
-	KeyProvider  string // of encryption zones; empty if there are none
-	ChecksumSize int    // bytes for each checksum of a block
-}
-
-// Defaults asks for the namenode's settings for clients.
-func (c *Client) Defaults(ctx context.Context) (Defaults, error) {
+// EncryptsData asks whether datanodes demand connections with the key of EncryptionKey.
+func (c *Client) EncryptsData(ctx context.Context) (bool, error) {
 	resp := message("hdfs.GetServerDefaultsResponseProto", nil)
 	if _, err := c.call(ctx, "getServerDefaults", "", message("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
-		return Defaults{}, err
+		return false, err
 	}
-	m := field(resp, "serverDefaults").Message().Interface()
-	return Defaults{
-		BlockSize:    int64(field(m, "blockSize").Uint()),
-		Replication:  int(field(m, "replication").Uint()),
-		EncryptData:  field(m, "encryptDataTransfer").Bool(),
-		KeyProvider:  field(m, "keyProviderUri").String(),
-		ChecksumSize: int(field(m, "bytesPerChecksum").Uint()),
-	}, nil
+	return field(field(resp, "serverDefaults").Message().Interface(), "encryptDataTransfer").Bool(), nil
 }
 
 // EncryptionKey asks for a key for connections to datanodes: hdfs/v2's

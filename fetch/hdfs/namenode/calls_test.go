@@ -38,8 +38,7 @@ func TestStat(t *testing.T) {
 		return m
 	}
 	code := func(set set) proto.Message { return made("hdfs.ErasureCodingPolicyProto", set) }
-	plain := namenode.Status{Size: 5, ModTime: time.UnixMilli(1_700_000_000_123), FileID: 16386, BlockSize: blockSize,
-		Replication: 2, Owner: "alice", Group: "users", Mode: 0o644}
+	plain := namenode.Status{Size: 5, ModTime: time.UnixMilli(1_700_000_000_123), FileID: 16386}
 	with := func(change func(*namenode.Status)) namenode.Status {
 		st := plain
 		change(&st)
@@ -333,10 +332,10 @@ func TestBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := got.Blocks[0]
-	if b.Pool != "BP-1" || b.ID != 1073741825 || b.Stamp != 1001 || b.Corrupt || len(b.Replicas) != 2 {
+	if b.Pool != "BP-1" || b.ID != 1073741825 || b.Stamp != 1001 || len(b.Replicas) != 2 {
 		t.Errorf("got %+v", b)
 	}
-	if want := (namenode.Replica{Host: "dn2", Addr: "10.0.0.2:9866", ID: "uuid-2", Rack: "/rack-1", Storage: "DISK"}); b.Replicas[1] != want {
+	if want := (namenode.Replica{Host: "dn2", Addr: "10.0.0.2:9866", ID: "uuid-2", Rack: "/rack-1"}); b.Replicas[1] != want {
 		t.Errorf("got %+v", b.Replicas[1])
 	}
 	if !proto.Equal(b.Message, locatedBlock(0, 5)) {
@@ -407,7 +406,7 @@ func TestPaths(t *testing.T) {
 	holds(t, err, nil, []error{meta.ErrInvalid})
 }
 
-func TestDefaults(t *testing.T) {
+func TestEncryptsData(t *testing.T) {
 	key := made("hdfs.DataEncryptionKeyProto", set{"keyId": uint32(3), "blockPoolId": "BP-1", "nonce": []byte("n"),
 		"encryptionKey": []byte("k"), "expiryDate": uint64(1_700_000_000_123)})
 	c := client(t, func(a *asked) {
@@ -419,9 +418,8 @@ func TestDefaults(t *testing.T) {
 			a.reply(set{"dataEncryptionKey": key})
 		}
 	})
-	d, err := c.Defaults(t.Context())
-	if want := (namenode.Defaults{BlockSize: blockSize, Replication: 3, EncryptData: true, ChecksumSize: 512}); err != nil || d != want {
-		t.Errorf("got %+v, %v", d, err)
+	if encrypts, err := c.EncryptsData(t.Context()); err != nil || !encrypts {
+		t.Errorf("got %v, %v", encrypts, err)
 	}
 	got, until, err := c.EncryptionKey(t.Context())
 	if err != nil || !proto.Equal(got, key) || !until.Equal(time.UnixMilli(1_700_000_000_123)) {

@@ -13,11 +13,6 @@ type Status struct {
 	Size        int64
 	ModTime     time.Time
 	FileID      uint64
-	BlockSize   int64
-	Replication int
-	Owner       string
-	Group       string
-	Mode        uint32  // permission bits
 	Encrypted   bool    // in an encryption zone
 	ErasureCode string  // the name of the policy; empty if blocks are replicated
 	Link        string  // of a symbolic link
@@ -38,7 +33,6 @@ type Block struct {
 	Pool      string
 	ID        uint64
 	Stamp     uint64 // generation stamp: changes when the block does
-	Corrupt   bool   // no replica of it is sound
 
 	// Replicas are the ones that the namenode takes for sound. Locate has the
 	// nearest to this host first, List has them in no order.
@@ -52,9 +46,8 @@ type Block struct {
 
 // A Replica is one datanode's copy of a block.
 type Replica struct {
-	Host    string // as the datanode calls itself
-	Addr    string // IP:PORT of its data transfer, HOST:PORT with UseHostname
-	ID      string // of the datanode
-	Rack    string // network location, such as /default-rack
-	Storage string // DISK, SSD, ARCHIVE, RAM_DISK, PROVIDED
+	Host string // as the datanode calls itself
+	Addr string // IP:PORT of its data transfer, HOST:PORT with UseHostname
+	ID   string // of the datanode
+	Rack string // network location, such as /default-rack
 }

@@ -36,11 +36,6 @@ func statusOf(m *hdfs.FileStatus) (Status, error) {
 		Size:        int64(m.GetLength()),
 		ModTime:     time.UnixMilli(int64(m.GetModificationTime())),
 		FileID:      m.GetFileId(),
-		BlockSize:   int64(m.GetBlocksize()),
-		Replication: int(m.GetBlockReplication()),
-		Owner:       m.GetOwner(),
-		Group:       m.GetGroup(),
-		Mode:        m.GetPermission().GetPerm() & 0o1777,
 		Encrypted:   m.GetFileEncryptionInfo() != nil || m.GetFlags()&hasCrypt != 0,
 		ErasureCode: codeOf(m),
 		Link:        linkOf(m),
@@ -88,14 +83,10 @@ func (c *Client) blocksOf(m *hdfs.FileStatus, off, n int64) (*Blocks, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Corrupt, b.Message = lb.GetCorrupt(), lb
-		kinds := lb.GetStorageTypes()
+		b.Message = lb
 		b.Replicas = make([]Replica, len(lb.GetLocs()))
 		for i, at := range lb.GetLocs() {
 			b.Replicas[i] = c.replica(at.GetId(), at.GetLocation())
-			if i < len(kinds) {
-				b.Replicas[i].Storage = kinds[i].String()
-			}
 		}
 		to.Blocks = append(to.Blocks, b)
 	}
@@ -131,11 +122,10 @@ func (c *Client) replica(id interface {
 		host = id.GetHostName()
 	}
 	return Replica{
-		Host:    id.GetHostName(),
-		Addr:    net.JoinHostPort(host, strconv.FormatUint(uint64(id.GetXferPort()), 10)),
-		ID:      id.GetDatanodeUuid(),
-		Rack:    rack,
-		Storage: "DISK",
+		Host: id.GetHostName(),
+		Addr: net.JoinHostPort(host, strconv.FormatUint(uint64(id.GetXferPort()), 10)),
+		ID:   id.GetDatanodeUuid(),
+		Rack: rack,
 	}
 }
 
