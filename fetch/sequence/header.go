@@ -31,11 +31,10 @@ const (
 // A Header is the parsed header of a file.
 type Header struct {
 	Version     int
-	Key, Value  string // classes
+	Value       string // class
 	Compression Compression
 	Codec       string // class; empty if nothing is compressed
-	Metadata    map[string]string
-	Length      int64 // of the header, sync marker included
+	Length      int64  // of the header, sync marker included
 
 	sync  [syncBytes]byte
 	codec *codec
@@ -68,7 +67,8 @@ type headerReader struct {
 
 func (d *headerReader) header(h *Header) {
 	h.Version = d.version()
-	h.Key, h.Value = d.text(maxClass), d.text(maxClass)
+	d.text(maxClass) // of keys
+	h.Value = d.text(maxClass)
 	h.Compression = d.compression()
 	if h.Compression != Uncompressed {
 		h.Codec = defaultCodec
@@ -78,7 +78,7 @@ func (d *headerReader) header(h *Header) {
 		h.codec = d.codec(h.Codec)
 	}
 	if h.Version >= 6 {
-		h.Metadata = d.metadata()
+		d.metadata()
 	}
 	copy(h.sync[:], d.bytes(syncBytes))
 	h.Length = d.off
@@ -127,21 +127,20 @@ func (d *headerReader) codec(name string) *codec {
 	return c
 }
 
-func (d *headerReader) metadata() map[string]string {
+// metadata passes over entries of a key and a value each.
+func (d *headerReader) metadata() {
 	b := d.bytes(4)
 	if d.err != nil {
-		return nil
+		return
 	}
 	n := bigInt32(b)
 	if n < 0 {
 		d.damaged("%d entries of metadata", n)
 	}
-	m := make(map[string]string)
 	for ; n > 0 && d.err == nil; n-- {
-		key := d.text(maxHeader)
-		m[key] = d.text(maxHeader)
+		d.text(maxHeader)
+		d.text(maxHeader)
 	}
-	return m
 }
 
 func (d *headerReader) text(most int64) string {
