@@ -42,7 +42,8 @@ func (c caseOf) step(t fataler) assign.Division {
 // A served is an epoch and who serves it.
 type served struct {
 	assign.Division
-	assign.Service
+	From []int32 // the node that each position is read from
+	Most int32   // of what the busiest serves to others
 }
 
 func (c caseOf) epoch(t fataler) served {
@@ -52,11 +53,18 @@ func (c caseOf) epoch(t fataler) served {
 	if err != nil {
 		t.Fatalf("epoch: %v", err)
 	}
-	s, err := p.Serve(c.readers(d), c.of)
+	readers := c.readers(d)
+	from, err := p.Serve(readers, c.of)
 	if err != nil {
 		t.Fatalf("serve: %v", err)
 	}
-	return served{d, s}
+	load := make([]int32, c.cluster.Nodes)
+	for position, node := range from {
+		if node >= 0 && node != readers[position] {
+			load[node]++
+		}
+	}
+	return served{d, from, slices.Max(load)}
 }
 
 // readers are the nodes that read each position.

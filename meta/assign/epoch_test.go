@@ -189,17 +189,10 @@ func TestServing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase.Draw(t, "case")
 		plan := c.epoch(t)
-		load := make([]int32, c.cluster.Nodes)
 		for rank, reader := range c.cluster.NodeOf {
 			for _, position := range plan.Of(rank) {
 				checkServer(t, c, int(position), reader, plan.From[position])
-				if from := plan.From[position]; from >= 0 && from != reader {
-					load[from]++
-				}
 			}
-		}
-		if most := slices.Max(load); most != plan.Most {
-			t.Fatalf("the busiest serves %d, and %d is said", most, plan.Most)
 		}
 		if plan.Most > 0 && canServe(c, plan.Division, int(plan.Most)-1) {
 			t.Fatalf("%d is more than need be", plan.Most)

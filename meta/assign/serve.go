@@ -7,53 +7,45 @@ import (
 	"rankfs/meta"
 )
 
-// A Service says which node serves each position.
-type Service struct {
-	// From is, by position, the node that it is read from: the reader's own if
-	// that holds it, -1 if no node is known to hold it.
-	From []int32
-	// Most is how many positions the busiest node serves to others.
-	Most int32
-}
-
 // Serve says from which node each position comes, of which node reader[i] reads
 // the one that set of[i] holds, however they were divided. What is not local is served
 // by its holders, of the reader's rack if there are any, so that the busiest node
-// serves as little as can be.
+// serves as little as can be. A position that the reader's own node holds comes from that
+// one, and of what no node is known to hold the node is -1.
 //
 // That does not decide which node reads a position: a chunk more that crosses the
 // network costs each node's links, a server that is busy only its own.
-func (p *Planner) Serve(reader, of []int32) (Service, error) {
+func (p *Planner) Serve(reader, of []int32) (from []int32, err error) {
 	if err := p.checkService(reader, of); err != nil {
-		return Service{}, err
+		return nil, err
 	}
-	s := Service{From: make([]int32, len(of))}
+	from = make([]int32, len(of))
 	var far []int32 // positions
 	for i, node := range reader {
 		holders := p.sets.At(of[i])
-		switch s.From[i] = -1; {
+		switch from[i] = -1; {
 		case slices.Contains(holders, node):
-			s.From[i] = node
+			from[i] = node
 		case len(holders) > 0:
 			far = append(far, int32(i))
 		}
 	}
 	if len(far) == 0 {
-		return s, nil
+		return from, nil
 	}
 	g, err := p.servers(far, reader, of)
 	if err != nil {
-		return Service{}, err
+		return nil, err
 	}
-	s.Most = g.spread()
+	g.spread()
 	for i, position := range far {
 		a := g.first[i]
 		for g.flow[a] == 0 {
 			a++
 		}
-		s.From[position] = g.to[a]
+		from[position] = g.to[a]
 	}
-	return s, nil
+	return from, nil
 }
 
 func (p *Planner) checkService(reader, of []int32) error {
@@ -97,13 +89,12 @@ func (p *Planner) servers(far, reader, of []int32) (*graph, error) {
 	return g, nil
 }
 
-// spread sends everything, giving all nodes as much room as it takes, and says how
-// much that is.
+// spread sends everything, giving all nodes as much room as it takes, and no more.
 //
 // When no more can be sent, what the groups that are left can reach is full,
 // and has to take that much more in any case: an even share of it, rounded up,
 // is a lower bound of what is missing. So no step goes too far.
-func (g *graph) spread() (most int32) {
+func (g *graph) spread() {
 	g.greedy()
 	for g.augment(); g.waiting > 0; g.augment() {
 		reached := int64(0)
@@ -116,7 +107,5 @@ func (g *graph) spread() (most int32) {
 		for node := range g.room {
 			g.room[node] += more
 		}
-		most += more
 	}
-	return most
 }

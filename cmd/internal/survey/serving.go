@@ -43,14 +43,14 @@ func serving(x *index.Index, f *remoteReads, hosts *plan.Hosts, hostOf []int32) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := planner.Serve(f.reader, of)
+	from, err := planner.Serve(f.reader, of)
 	if err != nil {
 		return nil, err
 	}
 	sends := make([]int64, all.Len())
-	for i, from := range s.From {
-		if from >= 0 {
-			sends[from] += x.ChunkBytes(int(f.chunks[i]))
+	for i, host := range from {
+		if host >= 0 {
+			sends[host] += x.ChunkBytes(int(f.chunks[i]))
 		}
 	}
 	return busiest(all.Names(), sends), nil
