@@ -4,9 +4,8 @@ import "math/bits"
 
 // A Span is the run of positions of the epoch's order that one batch holds.
 type Span struct {
-	First  uint64
-	Count  uint64
-	Repeat uint64 // how many at the end of the span repeat records of the epoch (TailPad)
+	First uint64
+	Count uint64
 }
 
 // A Cut divides the N positions of an order into steps of Global positions
@@ -43,11 +42,7 @@ func (c Cut) Span(rank, step uint64) Span {
 		size = rest
 	}
 	from, to := mulDiv(size, rank, c.Ranks), mulDiv(size, rank+1, c.Ranks)
-	s := Span{First: first + from, Count: to - from}
-	if end := first + to; end > c.N {
-		s.Repeat = min(end-c.N, s.Count)
-	}
-	return s
+	return Span{First: first + from, Count: to - from}
 }
 
 // Reader returns the rank that reads a position below N, and the step in which it does:

@@ -32,19 +32,19 @@ func TestCut(t *testing.T) {
 		steps uint64
 		last  []meta.Span // of the last step, by rank
 	}{
-		{"whole steps", cut(20, 10, 2, meta.TailKeep), 2, []meta.Span{{10, 5, 0}, {15, 5, 0}}},
-		{"a short step", cut(25, 10, 2, meta.TailKeep), 3, []meta.Span{{20, 2, 0}, {22, 3, 0}}},
-		{"a dropped step", cut(25, 10, 2, meta.TailDrop), 2, []meta.Span{{10, 5, 0}, {15, 5, 0}}},
-		{"a padded step", cut(25, 10, 2, meta.TailPad), 3, []meta.Span{{20, 5, 0}, {25, 5, 5}}},
-		{"a half-padded batch", cut(23, 10, 2, meta.TailPad), 3, []meta.Span{{20, 5, 2}, {25, 5, 5}}},
-		{"padded more than once round", cut(3, 10, 2, meta.TailPad), 1, []meta.Span{{0, 5, 2}, {5, 5, 5}}},
-		{"fewer than ranks", cut(2, 10, 4, meta.TailKeep), 1, []meta.Span{{0, 0, 0}, {0, 1, 0}, {1, 0, 0}, {1, 1, 0}}},
+		{"whole steps", cut(20, 10, 2, meta.TailKeep), 2, []meta.Span{{10, 5}, {15, 5}}},
+		{"a short step", cut(25, 10, 2, meta.TailKeep), 3, []meta.Span{{20, 2}, {22, 3}}},
+		{"a dropped step", cut(25, 10, 2, meta.TailDrop), 2, []meta.Span{{10, 5}, {15, 5}}},
+		{"a padded step", cut(25, 10, 2, meta.TailPad), 3, []meta.Span{{20, 5}, {25, 5}}},
+		{"a half-padded batch", cut(23, 10, 2, meta.TailPad), 3, []meta.Span{{20, 5}, {25, 5}}},
+		{"padded more than once round", cut(3, 10, 2, meta.TailPad), 1, []meta.Span{{0, 5}, {5, 5}}},
+		{"fewer than ranks", cut(2, 10, 4, meta.TailKeep), 1, []meta.Span{{0, 0}, {0, 1}, {1, 0}, {1, 1}}},
 		{"nothing kept", cut(0, 10, 2, meta.TailKeep), 0, nil},
 		{"nothing padded", cut(0, 10, 2, meta.TailPad), 0, nil},
 		{"all dropped", cut(9, 10, 2, meta.TailDrop), 0, nil},
-		{"2^63, a step of everything", cut(1<<63, 1<<63, 2, meta.TailKeep), 1, []meta.Span{{0, 1 << 62, 0}, {1 << 62, 1 << 62, 0}}},
+		{"2^63, a step of everything", cut(1<<63, 1<<63, 2, meta.TailKeep), 1, []meta.Span{{0, 1 << 62}, {1 << 62, 1 << 62}}},
 		{"2^63, padded", cut(1<<63-1, 1<<40, 2, meta.TailPad), 1 << 23, []meta.Span{
-			{1<<63 - 1<<40, 1 << 39, 0}, {1<<63 - 1<<39, 1 << 39, 1}}},
+			{1<<63 - 1<<40, 1 << 39}, {1<<63 - 1<<39, 1 << 39}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,20 +64,14 @@ func TestCut(t *testing.T) {
 func TestCutReadsEachPositionOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCut.Draw(t, "cut")
-		var next, repeats uint64
+		var next uint64
 		for step := range c.Steps() {
 			for rank := range c.Ranks {
 				s := c.Span(rank, step)
 				if s.First != next {
 					t.Fatalf("rank %d of step %d begins at %d, want %d", rank, step, s.First, next)
 				}
-				for p := s.First; p < s.First+s.Count; p++ {
-					if marked := p >= s.First+s.Count-s.Repeat; marked != (p >= c.N) {
-						t.Fatalf("position %d of %d: %+v", p, c.N, s)
-					}
-				}
 				next += s.Count
-				repeats += s.Repeat
 			}
 			if whole := next == (step+1)*c.Global; !whole && c.Tail != meta.TailKeep {
 				t.Fatalf("step %d ends at %d", step, next)
@@ -90,8 +84,8 @@ func TestCutReadsEachPositionOnce(t *testing.T) {
 		case c.Tail == meta.TailPad && rest != 0:
 			want += c.Global - rest
 		}
-		if next != want || repeats != want-min(want, c.N) {
-			t.Fatalf("%d positions with %d repeats, want %d of %d", next, repeats, want, c.N)
+		if next != want {
+			t.Fatalf("%d positions, want %d of %d", next, want, c.N)
 		}
 	})
 }
@@ -114,7 +108,6 @@ func TestStepsAreTheSameForAnyRanks(t *testing.T) {
 					t.Fatalf("rank %d of step %d begins at %d, want %d", rank, step, s.First, got.First+got.Count)
 				}
 				got.Count += s.Count
-				got.Repeat += s.Repeat
 			}
 			if got != want {
 				t.Fatalf("step %d is %+v, want %+v", step, got, want)
@@ -159,9 +152,6 @@ func TestCutOfAnySize(t *testing.T) {
 				if before := c.Span(rank-1, step); before.First+before.Count != s.First {
 					t.Fatalf("rank %d begins at %d, after %+v", rank, s.First, before)
 				}
-			}
-			if end := s.First + s.Count; s.Repeat != min(s.Count, max(end, c.N)-c.N) {
-				t.Fatalf("rank %d of %d positions has %+v", rank, c.N, s)
 			}
 		}
 	})
