@@ -39,7 +39,8 @@ type cluster struct {
 		sync.Mutex
 		random *rand.Rand
 		leads  bool
-		silent int // one in so many steps has no reply; 0: none
+		now    int64 // of the cluster
+		silent int   // one in so many steps has no reply; 0: none
 	}
 }
 
@@ -104,13 +105,13 @@ func (c *cluster) must(commands ...state.Command) {
 func (c *cluster) Do(_ context.Context, command state.Command) (state.Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.machine.Summary()
-	command.Stamp(s.Now + 1)
+	c.mu.now++
+	command.Stamp(c.mu.now)
 	data, err := state.Encode(command)
 	if err != nil {
 		return state.Result{}, err
 	}
-	return c.machine.Apply(s.Applied+1, data)
+	return c.machine.Apply(c.machine.Summary().Applied+1, data)
 }
 
 func (c *cluster) DoFor(ctx context.Context, _ string, command state.Command) (state.Result, error) {

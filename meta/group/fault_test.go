@@ -257,7 +257,7 @@ func TestANodeJoinsTwice(t *testing.T) {
 	if err := n.join(first, token); err != nil {
 		t.Fatalf("again: %v", err)
 	}
-	if got := first.machine.Summary().Nodes; got != 2 {
+	if got := len(first.machine.Nodes()); got != 2 {
 		t.Errorf("%d nodes", got)
 	}
 	if err := set(n, "after", enough); err != nil {

@@ -90,7 +90,7 @@ func largeQueue(c *cluster, view string) {
 func BenchmarkLarge(b *testing.B) {
 	c := large(b)
 	data := written(b, snapshot(b, c.m))
-	b.Logf("%d bytes, %+v", len(data), c.m.Summary())
+	b.Logf("%d bytes, %+v", len(data), c.m.Sizes())
 	b.Run("snapshot", func(b *testing.B) {
 		for b.Loop() {
 			snapshot(b, c.m)

@@ -26,7 +26,7 @@ func TestTokenBounds(t *testing.T) {
 	c.refuse(meta.ErrBusy, &state.Token{Hash: index(8), Expires: 1 << 62, Uses: 1})
 	c.now = 1 << 61
 	c.do(&state.Token{Hash: index(8), Expires: 1 << 62, Uses: 1})
-	if got := c.m.Summary().Tokens; got != 1 {
+	if got := c.m.Sizes().Tokens; got != 1 {
 		t.Fatalf("%d tokens", got)
 	}
 }
@@ -37,7 +37,7 @@ func TestNodeBounds(t *testing.T) {
 	c.refuse(meta.ErrBusy, &state.Admit{TokenHash: index(2), Node: nodeOf(state.MaxNodes + 1)})
 	c.do(&state.Remove{ID: id(1)})
 	c.do(&state.Admit{TokenHash: index(2), Node: nodeOf(state.MaxNodes + 1)})
-	if got := c.m.Summary(); got.Nodes != state.MaxNodes || got.Up != state.MaxNodes {
+	if got := c.m.Sizes(); got.Nodes != state.MaxNodes || got.Up != state.MaxNodes {
 		t.Fatalf("%+v", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestClaimBounds(t *testing.T) {
 	if c.m.Claims("e", 1) != nil || c.m.Claims("d", 2) != nil || c.m.Claims("e", meta.MaxRanks) == nil {
 		t.Fatal("other claims were dropped than the oldest")
 	}
-	if got := c.m.Summary().RankCounts; got >= state.MaxRankCounts {
+	if got := c.m.Sizes().RankCounts; got >= state.MaxRankCounts {
 		t.Fatalf("claims of %d numbers of ranks", got)
 	}
 }
@@ -121,7 +121,7 @@ func TestPlanBounds(t *testing.T) {
 	if !isSettled(0) || isSettled(1) || !isSettled(2) || !isSettled(state.MaxPlans) {
 		t.Fatal("another plan was dropped than the oldest")
 	}
-	if got := c.m.Summary().Plans; got != state.MaxPlans {
+	if got := c.m.Sizes().Plans; got != state.MaxPlans {
 		t.Fatalf("%d plans", got)
 	}
 	c.m = through(t, c.m)
@@ -151,7 +151,7 @@ func TestRankMapBounds(t *testing.T) {
 		settle(epoch, 1+epoch)
 	}
 	settle(10, 1) // as those of epoch 0
-	if got := c.m.Summary().Plans; got != 3 {
+	if got := c.m.Sizes().Plans; got != 3 {
 		t.Fatalf("%d plans", got)
 	}
 	settle(11, 7) // until epoch 1 is gone, since epoch 10 has the nodes of epoch 0
@@ -194,7 +194,7 @@ func TestWorkerBounds(t *testing.T) {
 	if knows(0) || !knows(state.MaxWorkers+1) || q.Workers != state.MaxWorkers-state.MaxWorkers/16+1 || q.Held != 1 {
 		t.Fatalf("%+v", q)
 	}
-	if got := c.m.Summary().Workers; got != q.Workers {
+	if got := c.m.Sizes().Workers; got != q.Workers {
 		t.Fatalf("%d workers", got)
 	}
 }

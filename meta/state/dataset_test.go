@@ -163,7 +163,7 @@ func TestNewGeneration(t *testing.T) {
 	if plan || queue || c.m.Claims("d", 2) != nil {
 		t.Fatal("something of the old generation is left")
 	}
-	if s := c.m.Summary(); s.Plans != 1 || s.Queues != 1 || s.RankCounts != 1 {
+	if s := c.m.Sizes(); s.Plans != 1 || s.Queues != 1 || s.RankCounts != 1 {
 		t.Fatalf("what is of another dataset: %+v", s)
 	}
 	c.refuse(meta.ErrStale, &state.Settle{View: view(1, 2), Generation: 1, Nodes: nodes})

@@ -43,7 +43,7 @@ func (m *model) differ(real *state.Machine) error {
 		units += q.Units
 		workers += len(q.workers)
 	}
-	sum := real.Summary()
+	sum := real.Sizes()
 	if sum.Units != units || sum.Workers != workers {
 		return fmt.Errorf("%+v, but %d units, %d workers", sum, units, workers)
 	}
@@ -75,7 +75,7 @@ func (m *model) differDatasets(real *state.Machine) error {
 			}
 		}
 	}
-	if n := real.Summary().Plans; n != len(m.plans) {
+	if n := real.Sizes().Plans; n != len(m.plans) {
 		return fmt.Errorf("%d plans, not %d", n, len(m.plans))
 	}
 	for v, want := range m.plans {

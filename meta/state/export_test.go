@@ -48,6 +48,41 @@ func (m *Machine) Settings() map[string]string {
 	return maps.Clone(s.settings().m)
 }
 
+// Sizes are those of the state's tables.
+type Sizes struct {
+	Summary
+	Now        int64 // time of the cluster, nanoseconds since 1970
+	Tokens     int   // with uses left
+	Nodes      int
+	Up         int // of the nodes
+	Removed    int
+	Datasets   int
+	RankCounts int // numbers of ranks, of all datasets, with claims
+	Queues     int
+	Units      uint64 // of all queues
+	Workers    int    // of all queues, those that have left included
+	Settings   int
+}
+
+// Sizes counts the entries of the state's tables.
+func (m *Machine) Sizes() Sizes {
+	sum := m.Summary()
+	s, done := m.read()
+	defer done()
+	sizes := Sizes{
+		Summary: sum, Now: s.Now,
+		Tokens: s.tokens().len() - s.tokens().spent, Nodes: s.nodes().len(), Removed: s.nodes().removed.len(),
+		Datasets: s.datasets().len(), RankCounts: s.claims().len(),
+		Queues: s.queues().len(), Units: s.queues().units, Workers: s.queues().workers, Settings: s.settings().len(),
+	}
+	for _, n := range s.nodes().m {
+		if n.Up {
+			sizes.Up++
+		}
+	}
+	return sizes
+}
+
 // PageSize is how many maps a page has at most.
 const PageSize = pageSize
 

@@ -102,11 +102,11 @@ func TestUnknownCommand(t *testing.T) {
 			if _, err := c.m.Apply(100, []byte(tt.data)); !errors.Is(err, tt.want) {
 				t.Fatalf("got %v", err)
 			}
-			before := c.m.Summary()
+			before := c.m.Sizes()
 			if _, err := c.m.Apply(101, good); !errors.Is(err, tt.want) || c.m.Err() == nil {
 				t.Fatalf("the next command: %v, %v", err, c.m.Err())
 			}
-			if c.m.Summary() != before || len(c.m.Nodes()) != 1 {
+			if c.m.Sizes() != before || len(c.m.Nodes()) != 1 {
 				t.Fatal("a poisoned machine has changed")
 			}
 			if tt.want == meta.ErrUnavailable && !strings.Contains(c.m.Err().Error(), "upgrade") {

@@ -180,7 +180,7 @@ func TestChanged(t *testing.T) {
 	token := c.m.Changed()
 	c.now = 1 << 62
 	c.do(&state.Unsettle{View: view(1, 1)})
-	if !isClosed(token) || c.m.Summary().Tokens != 0 {
+	if !isClosed(token) || c.m.Sizes().Tokens != 0 {
 		t.Error("a token expired without anybody noticing")
 	}
 }

@@ -90,7 +90,7 @@ func noted(t *testing.T) *Machine {
 func send(m *Machine, c Command) error {
 	data, err := Encode(c)
 	if err == nil {
-		_, err = m.Apply(m.Summary().Applied+1, data)
+		_, err = m.Apply(m.Sizes().Applied+1, data)
 	}
 	return err
 }

@@ -50,8 +50,8 @@ func full(t testing.TB) *cluster {
 func TestSnapshotRestores(t *testing.T) {
 	c := full(t)
 	read := through(t, c.m)
-	if read.Summary() != c.m.Summary() || snapshot(t, read).Applied() != c.index {
-		t.Fatalf("got %+v, want %+v", read.Summary(), c.m.Summary())
+	if read.Sizes() != c.m.Sizes() || snapshot(t, read).Applied() != c.index {
+		t.Fatalf("got %+v, want %+v", read.Sizes(), c.m.Sizes())
 	}
 	p, _ := read.SettledPlan(view(2, 2))
 	w, _ := read.Worker(view(1, 2), "a<")
@@ -334,7 +334,7 @@ func TestSnapshotBesideApply(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 200 {
-			c.m.Summary()
+			c.m.Sizes()
 			c.m.QueueState(view(1, 2))
 			c.m.Claims("d", 3)
 			c.m.Changed()

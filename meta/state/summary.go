@@ -1,39 +1,17 @@
 package state
 
-// A Summary has the sizes of the state's tables.
+// A Summary is what a machine has come to.
 type Summary struct {
-	Cluster    Cluster
-	Now        int64  // time of the cluster, nanoseconds since 1970
-	Applied    uint64 // index of the last command
-	Tokens     int    // with uses left
-	Nodes      int
-	Up         int // of the nodes
-	Removed    int
-	Datasets   int
-	RankCounts int // numbers of ranks, of all datasets, with claims
-	Plans      int
-	Queues     int
-	Units      uint64 // of all queues
-	Workers    int    // of all queues, those that have left included
-	Settings   int
+	Cluster Cluster
+	Applied uint64 // index of the last command
+	Plans   int    // that are settled
 }
 
-// Summary counts the entries of the state's tables.
+// Summary says what the machine has come to.
 func (m *Machine) Summary() Summary {
 	s, done := m.read()
 	defer done()
-	sum := Summary{
-		Cluster: s.Cluster, Now: s.Now, Applied: s.Applied,
-		Tokens: s.tokens().len() - s.tokens().spent, Nodes: s.nodes().len(), Removed: s.nodes().removed.len(),
-		Datasets: s.datasets().len(), RankCounts: s.claims().len(), Plans: s.plans().len(),
-		Queues: s.queues().len(), Units: s.queues().units, Workers: s.queues().workers, Settings: s.settings().len(),
-	}
-	for _, n := range s.nodes().m {
-		if n.Up {
-			sum.Up++
-		}
-	}
-	return sum
+	return Summary{Cluster: s.Cluster, Applied: s.Applied, Plans: s.plans().len()}
 }
 
 // A Hold counts the ranks that a node claims, and its units of queues.

@@ -44,14 +44,14 @@ func TestTokens(t *testing.T) {
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(3), Node: nodeOf(4)})
 	c.now = 0 // a clock that jumps back brings nothing back
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(3), Node: nodeOf(4)})
-	if s := c.m.Summary(); s.Now != c.now || s.Tokens != 0 {
+	if s := c.m.Sizes(); s.Now != c.now || s.Tokens != 0 {
 		t.Fatalf("%+v", s)
 	}
 	c.do(&state.Token{Hash: index(4), Expires: expires, Uses: 1}) // time has come back
 	c.do(&state.Admit{TokenHash: index(4), Node: nodeOf(4)})
 	c.now = -expires // before there is any
 	c.refuse(meta.ErrDenied, &state.Admit{Node: nodeOf(5)})
-	if s := c.m.Summary(); s.Now != 0 {
+	if s := c.m.Sizes(); s.Now != 0 {
 		t.Fatalf("%+v", s)
 	}
 }

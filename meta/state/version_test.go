@@ -36,7 +36,7 @@ func golden(t testing.TB) (log [][]byte, snapshot []byte) {
 func replay(t testing.TB, m *state.Machine, log [][]byte) {
 	t.Helper()
 	for _, data := range log {
-		m.Apply(m.Summary().Applied+1, data)
+		m.Apply(m.Sizes().Applied+1, data)
 		if err := m.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestReleaseBefore(t *testing.T) {
 	if got := written(t, snapshot(t, read)); !bytes.Equal(got, before) {
 		t.Errorf("what was read is written as another snapshot: %d bytes of %d", len(got), len(before))
 	}
-	at := int(read.Summary().Applied)
+	at := int(read.Sizes().Applied)
 	m := state.New()
 	replay(t, m, log[:at])
 	if got := written(t, snapshot(t, m)); !bytes.Equal(got, before) {

@@ -39,6 +39,7 @@ type site struct {
 		slow   *slowLink       // to a node; nil if none is
 		lost   map[string]bool // and the cluster knows
 		agreed []state.Command // in their order
+		now    int64           // of the cluster
 		hooks  hooks
 	}
 }
@@ -251,14 +252,14 @@ func (s *site) up(self string) []placement.Node {
 func (s *site) apply(by state.Sender, c state.Command) (state.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.machine.Summary()
+	s.mu.now += 1e6
 	c.Sign(by)
-	c.Stamp(was.Now + 1e6)
+	c.Stamp(s.mu.now)
 	data, err := state.Encode(c)
 	if err != nil {
 		return state.Result{}, err
 	}
-	r, err := s.machine.Apply(was.Applied+1, data)
+	r, err := s.machine.Apply(s.machine.Summary().Applied+1, data)
 	if err == nil {
 		s.mu.agreed = append(s.mu.agreed, c)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type Cluster struct {
 	Env    *fetch.Env                                         // of the catalog
 	Drop   func(name string)                                  // is called where a daemon has names looked up again; may be nil
 	dir    string                                             // of the catalog's indexes
+	now    atomic.Int64                                       // time of the cluster
 }
 
 // New is a cluster of nodes 0 to n-1, each on the host of its letter. Chunks are fetched
@@ -78,13 +80,12 @@ func (c *Cluster) Self() string { return Node(0).ID }
 
 // Do agrees to a command.
 func (c *Cluster) Do(_ context.Context, command state.Command) (state.Result, error) {
-	s := c.State.Summary()
-	command.Stamp(s.Now + 1e9) // a second after the one before
+	command.Stamp(c.now.Add(1e9)) // a second after the one before
 	data, err := state.Encode(command)
 	if err != nil {
 		return state.Result{}, err
 	}
-	return c.State.Apply(s.Applied+1, data)
+	return c.State.Apply(c.State.Summary().Applied+1, data)
 }
 
 // Ask is answered by Asked: no node runs.
