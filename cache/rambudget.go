@@ -101,7 +101,6 @@ type TierStats struct {
 	Budget int64
 	Used   int64
 	Dying  int64 // part of Used: given up, but still mapped by a rank
-	Spare  int64 // part of Used: ready to be filled again
 	Others int64 // part of Used: of what is not slabs
 	Slabs  int
 }
@@ -112,9 +111,6 @@ func (r *ram) stats() (t TierStats, recycled uint64) {
 	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.others, Slabs: r.mu.held + r.mu.slots}
 	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
 		t.Dying += f.real
-	}
-	for _, f := range r.mu.spare {
-		t.Spare += f.real
 	}
 	return t, r.mu.recycled
 }

@@ -99,7 +99,6 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 		size := min(int64(len(buf)), max(0, h.size-int64(input.Offset)))
 		return fuse.ReadResultFd(uintptr(h.slab.Fd()), int64(input.Offset), int(size)), fuse.OK
 	}
-	t.count.textReads.Add(1)
 	if h.queue != nil {
 		return t.readQueue(cancel, input, h.queue, buf)
 	}

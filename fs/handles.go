@@ -27,12 +27,6 @@ type handles struct {
 
 func (h *handles) init() { h.mu.byFh = make(map[uint64]handle) }
 
-func (h *handles) len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.mu.byFh)
-}
-
 func (h *handles) add(one handle) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

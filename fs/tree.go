@@ -147,7 +147,7 @@ type Tree struct {
 	poolRefused        atomic.Pointer[string]
 	views              views
 	handles            handles
-	count              struct{ lookups, batchReads, textReads atomic.Uint64 }
+	count              struct{ lookups, batchReads atomic.Uint64 }
 }
 
 // New returns a tree that is mounted nowhere yet.
@@ -164,10 +164,8 @@ func New(c Config) *Tree {
 type Stats struct {
 	Lookups    uint64
 	BatchReads uint64 // READ requests for batches: zero where passthrough is on
-	TextReads  uint64 // READ requests for everything else
 	Errors     uint64 // errnos given to ranks, but for names that do not exist
 	Views      int    // names below /datasets that are known to the kernel
-	Handles    int    // open files
 }
 
 // Stats returns what the tree has done and holds.
@@ -175,9 +173,7 @@ func (t *Tree) Stats() Stats {
 	return Stats{
 		Lookups:    t.count.lookups.Load(),
 		BatchReads: t.count.batchReads.Load(),
-		TextReads:  t.count.textReads.Load(),
 		Errors:     t.errnos.count.Load(),
 		Views:      t.views.len(),
-		Handles:    t.handles.len(),
 	}
 }

@@ -30,7 +30,7 @@ type slabs struct {
 	}
 }
 
-type counters struct{ damaged, lost, failed, hashed, hashedBytes uint64 }
+type counters struct{ damaged, lost, failed, hashed uint64 }
 
 // entries are the fields of slabs under its lock. Its methods need the lock held.
 type entries struct {
@@ -239,7 +239,6 @@ func (s *slabs) proven(one *slab, right proof) {
 	defer s.mu.Unlock()
 	one.right = right
 	s.mu.count.hashed++
-	s.mu.count.hashedBytes += uint64(one.size)
 }
 
 // idle are at most so many keys of slabs that no rank has open, the least recently

@@ -10,11 +10,10 @@ type Stats struct {
 	Slabs  int
 	Fault  error // why nothing is written to it now, or less than the budget
 
-	Damaged     uint64 // slabs found to differ from their checksum, and not served
-	Lost        uint64 // slabs whose file was gone
-	Failed      uint64 // slabs that the disk could not read
-	Hashed      uint64 // slabs read to compare them with their checksum
-	HashedBytes uint64
+	Damaged uint64 // slabs found to differ from their checksum, and not served
+	Lost    uint64 // slabs whose file was gone
+	Failed  uint64 // slabs that the disk could not read
+	Hashed  uint64 // slabs read to compare them with their checksum
 }
 
 // Stats returns what each directory holds and did.
@@ -37,7 +36,7 @@ func (s *slabs) stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.mu.count
-	return Stats{Slabs: s.mu.Len(), Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed, HashedBytes: n.hashedBytes}
+	return Stats{Slabs: s.mu.Len(), Damaged: n.damaged, Lost: n.lost, Failed: n.failed, Hashed: n.hashed}
 }
 
 // Holdings are the slabs and bytes of each series.

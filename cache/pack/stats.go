@@ -5,8 +5,6 @@ package pack
 type Stats struct {
 	Packed, Unpacked uint64 // slabs and reads of them
 	Refused          uint64 // slabs that were not worth packing
-	PlainBytes       uint64 // that were packed, and what
-	PackedBytes      uint64 // they became
 	Damaged          uint64 // slabs found to differ from what was packed, and not served
 
 	Limit int64 // the budget
@@ -23,7 +21,7 @@ func (s *Store) Stats() Stats {
 	defer s.mu.Unlock()
 	n := s.mu.count
 	return Stats{
-		Packed: n.packed, Refused: n.refused, Unpacked: n.unpacked, PlainBytes: n.plainIn, PackedBytes: n.packedOut, Damaged: n.damaged,
+		Packed: n.packed, Refused: n.refused, Unpacked: n.unpacked, Damaged: n.damaged,
 		Limit: limit, Used: used, Plain: s.mu.plain, Slabs: s.mu.slabs, Dying: s.mu.dying,
 	}
 }

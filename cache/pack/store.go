@@ -72,7 +72,7 @@ type Store struct {
 }
 
 type counters struct {
-	packed, refused, unpacked, plainIn, packedOut, damaged uint64
+	packed, refused, unpacked, damaged uint64
 }
 
 // A slab is one that is read.
@@ -123,8 +123,6 @@ func (s *Store) Put(ctx context.Context, name Name, plain []byte, c Codec) (id u
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.count.packed++
-	s.mu.count.plainIn += uint64(len(plain))
-	s.mu.count.packedOut += uint64(r.length)
 	s.mu.plain += int64(len(plain))
 	return uint32(s.arena.keep(r, int64(len(plain)))), r.real, nil
 }

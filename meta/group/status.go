@@ -11,7 +11,6 @@ type Status struct {
 	Cluster string   `json:"cluster"`
 	Leader  string   `json:"leader,omitempty"` // none if no majority is up
 	Term    uint64   `json:"term"`
-	Last    uint64   `json:"last"`              // index of this node's log
 	Removed bool     `json:"removed,omitempty"` // this node was taken out of the cluster
 	Applied uint64   `json:"applied"`
 	Members []Member `json:"members"`
@@ -29,7 +28,7 @@ func (g *Group) Status() Status {
 	m, r := g.config.Machine, g.replica
 	s := Status{
 		Cluster: m.Summary().Cluster.ID, Leader: r.Leader(), Term: r.raft.CurrentTerm(),
-		Last: r.raft.LastIndex(), Applied: r.raft.AppliedIndex(), Removed: g.Removed(),
+		Applied: r.raft.AppliedIndex(), Removed: g.Removed(),
 	}
 	voters := r.voters()
 	for _, n := range m.Nodes() {

@@ -233,7 +233,6 @@ func (s *Server) attend(ctx context.Context, c net.Conn) {
 	err := v.serve(ctx)
 	v.received()
 	if ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		s.count.broken.Add(1)
 		s.limits.Log.Debug("connection of another node ended", "node", node, "cause", err)
 	}
 }

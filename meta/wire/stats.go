@@ -112,9 +112,9 @@ func (p *peer) stats() NodeStats {
 }
 
 type serverCounters struct {
-	requests, in, out, items            atomic.Uint64
-	failed, busy, broken, slow, refused atomic.Uint64
-	conns, queued, under                atomic.Int64
+	requests, in, out, items    atomic.Uint64
+	failed, busy, slow, refused atomic.Uint64
+	conns, queued, under        atomic.Int64
 }
 
 // ServerStats is a snapshot of a Server. Conns, Queued and UnderWay are gauges,
@@ -125,8 +125,7 @@ type ServerStats struct {
 
 	Failed  uint64 // requests that were answered with an error
 	Busy    uint64 // requests refused for want of room
-	Broken  uint64 // connections that ended in an error of theirs
-	Slow    uint64 // of these, because the peer did not read what was sent
+	Slow    uint64 // connections that ended because the peer did not read what was sent
 	Refused uint64 // connections over a limit
 
 	Conns, Queued, UnderWay int64
@@ -137,7 +136,7 @@ func (s *Server) Stats() ServerStats {
 	n := &s.count
 	return ServerStats{
 		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
-		Failed: n.failed.Load(), Busy: n.busy.Load(), Broken: n.broken.Load(), Slow: n.slow.Load(), Refused: n.refused.Load(),
+		Failed: n.failed.Load(), Busy: n.busy.Load(), Slow: n.slow.Load(), Refused: n.refused.Load(),
 		Conns: n.conns.Load(), Queued: n.queued.Load(), UnderWay: n.under.Load(),
 	}
 }
