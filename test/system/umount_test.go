@@ -10,7 +10,8 @@ import (
 )
 
 // umount of a mount in use fails, says who uses it and what can be done, and
-// changes nothing. Detached lazily, it ends with its last user.
+// changes nothing. Detached lazily, it ends with its last user, and until then says which
+// process has the state.
 func TestUmountWhileBusy(t *testing.T) {
 	t.Parallel()
 	n, s := start(t), newLines(t, 100)
@@ -30,6 +31,9 @@ func TestUmountWhileBusy(t *testing.T) {
 	n.ok("umount", "--lazy", n.mount)
 	if left := mountsBelow(n.dir); len(left) != 0 {
 		t.Errorf("detached, but there is %v", left)
+	}
+	if got := n.refused(); got.code != 4 || !strings.Contains(got.err, fmt.Sprintf("process %d", n.PID())) {
+		t.Errorf("mounted while a detached mount has the state: %vwant exit 4 and process %d", got, n.PID())
 	}
 	if got := r.errno("open", n.batch("d", 0, 4)); got != "ENOENT" {
 		t.Errorf("open below a detached mount: %q, want ENOENT", got)

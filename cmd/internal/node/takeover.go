@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,8 @@ func beginning(c Config) (forget func()) {
 	}
 }
 
-// lockState makes the state directory this daemon's own.
+// lockState makes the state directory this daemon's own. The lock's file has the process id of
+// the daemon that has it: that may live on where its mount was detached.
 func lockState(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, err))
@@ -153,8 +155,22 @@ func lockState(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, err))
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		return nil, fmt.Errorf("state directory %s %w: %s, or choose another with --state", dir, meta.ErrBusy, heldBy(lock))
+	}
+	err = lock.Truncate(0)
+	if _, e := fmt.Fprintln(lock, os.Getpid()); err != nil || e != nil {
 		lock.Close()
-		return nil, fmt.Errorf("state directory %s %w: another rankfs uses it; choose another with --state", dir, meta.ErrBusy)
+		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, cmp.Or(err, e)))
 	}
 	return func() { lock.Close() }, nil
+}
+
+// heldBy says which daemon has a lock.
+func heldBy(lock *os.File) string {
+	var pid int
+	if _, err := fmt.Fscan(lock, &pid); err != nil {
+		return "another rankfs uses it"
+	}
+	return fmt.Sprintf("the rankfs of process %d uses it; unmount that, or end it with kill %[1]d if its mount was detached already", pid)
 }
