@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/test/eventually"
 )
 
 // asked is a series that is asked of each batch in turn by who looks at all of them.
@@ -82,12 +83,10 @@ func TestChoicesGiveWay(t *testing.T) {
 		open(t, k, p, 0, step).Release()
 	}
 	awaitQuiet(k)
-	choices, deadline := k.Stats().Choices, time.Now().Add(2*time.Minute)
+	choices := k.Stats().Choices
 	looked, ordered := p.once.need(k), p.find.need(k)
 	k.Allow(64<<20, true) // which has it choose
-	for k.Stats().Choices == choices && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually.True(t, "a choice is made", func() bool { return k.Stats().Choices > choices })
 	for _, done := range []chan struct{}{looked, ordered} {
 		select {
 		case <-done:

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // A bench is where measures are taken: the ground, and at most one mount, which goes with it,
@@ -36,6 +40,19 @@ func check(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
+}
+
+// within waits for a minute at most.
+func within(what string, is func() bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	not := errors.New(what + ": not yet")
+	return eventually.Until(ctx, func() error {
+		if is() {
+			return nil
+		}
+		return not
+	})
 }
 
 func newBench(on string) (*bench, error) {

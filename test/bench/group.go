@@ -80,11 +80,10 @@ func (g *busyGroup) write(epoch, niceness int) (stop func()) {
 		done.Go(func() { _ = cmd.Run() }) // it is killed
 	}
 	stop = func() { cancel(); done.Wait() }
-	for before, end := g.applied(), time.Now().Add(time.Minute); g.applied() < before+500; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			stop()
-			check(fmt.Errorf("the readers of a queue write nothing"))
-		}
+	before := g.applied()
+	if err := within("the readers of a queue write", func() bool { return g.applied() >= before+500 }); err != nil {
+		stop()
+		check(err)
 	}
 	return stop
 }

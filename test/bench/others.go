@@ -75,17 +75,15 @@ func (o *mounted) start(name string, args ...string) {
 	check(o.cmd.Start())
 	o.ended = make(chan error, 1)
 	go func() { o.ended <- o.cmd.Wait() }()
-	for limit := time.Now().Add(time.Minute); !isFUSE(o.mnt); time.Sleep(50 * time.Millisecond) {
+	check(within(o.cmd.String()+" mounts", func() bool {
 		select {
 		case err := <-o.ended:
 			o.ended <- err
 			check(fmt.Errorf("%s: %w\n%s", o.cmd, err, o.log.Bytes()))
 		default:
 		}
-		if time.Now().After(limit) {
-			check(fmt.Errorf("%s mounts nothing in a minute", o.cmd))
-		}
-	}
+		return isFUSE(o.mnt)
+	}))
 }
 
 // end unmounts, upon which the program ends.

@@ -48,16 +48,11 @@ func (p *pooled) job() string {
 
 // awaitNoJobs waits until the daemon has freed what jobs of its pool had in memory.
 func (b *bench) awaitNoJobs() {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	check(within("jobs of the pool that were removed have no files", func() bool {
 		table, err := os.ReadFile("/proc/self/mounts")
 		check(err)
-		switch {
-		case !strings.Contains(string(table), " "+b.dir+"/state/pool/"):
-			return
-		case time.Now().After(end):
-			check(fmt.Errorf("jobs of the pool that were removed have files still"))
-		}
-	}
+		return !strings.Contains(string(table), " "+b.dir+"/state/pool/")
+	}))
 }
 
 // shuffle has test/mpi/shuffle work on a stage of that spec, and returns a figure of it.
