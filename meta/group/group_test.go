@@ -109,7 +109,7 @@ func (n *node) join(other *node, token trust.Token) error {
 	return err
 }
 
-// token is one that the cluster of n takes. Whom it lets in is an operator, so
+// token is one that the cluster of n takes. A node that it lets in is an operator, so
 // that tests may ask anything of any node.
 func (n *node) token(uses int) trust.Token {
 	n.t.Helper()
@@ -140,7 +140,7 @@ func (n *node) try(founds bool) error {
 		address = "127.0.0.1:0"
 	}
 	n.port, err = trust.Open(n.t.Context(), trust.Config{
-		Address: address, Authority: a, Identity: n.identity, GuestsPerHost: 64, Now: n.ahead,
+		Address: address, Authority: a, Identity: n.identity, PendingPerHost: 64, Now: n.ahead,
 		Allowed: n.machine.Admits,
 	})
 	if err != nil {

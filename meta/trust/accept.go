@@ -27,11 +27,11 @@ func (p *Port) acceptAll() {
 	}
 }
 
-// meet lets a connection in as a guest. A connection that is refused is reset rather
+// meet lets a connection in, as a pending one. A connection that is refused is reset rather
 // than closed, so that this end keeps no state of it.
 func (p *Port) meet(raw *net.TCPConn) {
 	from := raw.RemoteAddr().(*net.TCPAddr).AddrPort()
-	guest, why := p.door.enter(raw, from.Addr().Unmap(), time.Now())
+	pending, why := p.pending.enter(raw, from.Addr().Unmap(), time.Now())
 	if why != accepted {
 		raw.SetLinger(0)
 		raw.Close()
@@ -39,8 +39,8 @@ func (p *Port) meet(raw *net.TCPConn) {
 		return
 	}
 	p.wg.Go(func() {
-		if why, err := p.receive(raw, guest); why != accepted {
-			p.door.leave(guest)
+		if why, err := p.receive(raw, pending); why != accepted {
+			p.pending.leave(pending)
 			raw.Close()
 			p.ledger.refuse(why, from, err, time.Now())
 		}
@@ -49,13 +49,13 @@ func (p *Port) meet(raw *net.TCPConn) {
 
 // receive has the peer of a connection show its certificate and gives the connection
 // to its listener.
-func (p *Port) receive(raw *net.TCPConn, g *guest) (reason, error) {
+func (p *Port) receive(raw *net.TCPConn, g *pendingConn) (reason, error) {
 	raw.SetDeadline(time.Now().Add(p.config.HandshakeTime))
 	t := p.server(raw, g)
 	if err := t.Handshake(); err != nil {
 		return whyFailed(err), err
 	}
-	c := &conn{Conn: t, raw: raw, port: p, guest: g}
+	c := &conn{Conn: t, raw: raw, port: p, pending: g}
 	protocol := Protocol(t.ConnectionState().NegotiatedProtocol)
 	if protocol != Join {
 		name, err := nameIn(t.ConnectionState().PeerCertificates[0])
@@ -105,7 +105,7 @@ func greetingFor(why reason) byte {
 	return greetBusy
 }
 
-// settle lifts the deadline of a handshake. A node that joins remains a guest, for
+// settle lifts the deadline of a handshake. The connection of a node that joins stays pending, for
 // JoinTime.
 func (p *Port) settle(c *conn) {
 	c.raw.SetDeadline(time.Time{})
@@ -113,5 +113,5 @@ func (p *Port) settle(c *conn) {
 		c.limit(p.config.JoinTime)
 		return
 	}
-	p.door.leave(c.guest)
+	p.pending.leave(c.pending)
 }

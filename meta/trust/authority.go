@@ -43,7 +43,7 @@ func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 // other nodes have its certificate alone. Its methods may be called concurrently,
 // except Import and Forget, which write.
 type Authority struct {
-	dir     vault
+	dir     keyDir
 	cluster string
 	cert    *x509.Certificate
 	roots   *x509.CertPool
@@ -52,7 +52,7 @@ type Authority struct {
 
 // Create makes the authority of a new cluster in dir, where there must be none.
 func Create(dir string, now time.Time) (*Authority, error) {
-	v := vault(dir)
+	v := keyDir(dir)
 	if err := v.vacant(); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Create(dir string, now time.Time) (*Authority, error) {
 }
 
 // vacant refuses a directory that has an authority.
-func (v vault) vacant() error {
+func (v keyDir) vacant() error {
 	switch _, err := v.read(authorityCert, publicMode); {
 	case err == nil:
 		return fmt.Errorf("authority %s %w: this node is of a cluster; use a new state directory for another",
@@ -127,7 +127,7 @@ func selfSigned(key ed25519.PrivateKey, cluster string, now time.Time) ([]byte, 
 // Adopt stores the certificate of the authority that a node was told of. known
 // is what the node's token says, or another source that is trusted.
 func Adopt(dir string, certificate []byte, known Fingerprint) (*Authority, error) {
-	v := vault(dir)
+	v := keyDir(dir)
 	if err := v.vacant(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func Adopt(dir string, certificate []byte, known Fingerprint) (*Authority, error
 // OpenAuthority opens what Create or Adopt made. It is meta.ErrNotExist that
 // there is none: the node is of no cluster.
 func OpenAuthority(dir string) (*Authority, error) {
-	v := vault(dir)
+	v := keyDir(dir)
 	text, err := v.read(authorityCert, publicMode)
 	if err != nil {
 		return nil, err

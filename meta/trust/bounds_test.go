@@ -68,7 +68,7 @@ func TestCrowd(t *testing.T) {
 			for i := range 64 {
 				from(byte(i / 8))
 			}
-			eventually.True(t, "all places taken", func() bool { return b.Stats().Guests == 64 })
+			eventually.True(t, "all places taken", func() bool { return b.Stats().Pending == 64 })
 			eventually.True(t, "the bound of a host", func() bool { // those that came first may have lost patience
 				from(0)
 				return b.Stats().Refused["host"] > 0
@@ -78,7 +78,7 @@ func TestCrowd(t *testing.T) {
 				return b.Stats().Refused["handshakes"] > 0
 			})
 			works(t, a.dial(t, b, trust.Call))
-			if s := b.Stats(); s.Guests > 64 {
+			if s := b.Stats(); s.Pending > 64 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -118,14 +118,14 @@ func TestManyQuickConnects(t *testing.T) {
 		for _, n := range s.Refused {
 			sum += n
 		}
-		return sum >= workers*each && s.Guests == 0
+		return sum >= workers*each && s.Pending == 0
 	})
 }
 
-// A connection that joins is a guest until the end, and not for long.
+// A connection that joins is pending until the end, and not for long.
 func TestJoinBounds(t *testing.T) {
 	c := newCluster(t)
-	b := c.node(t, 2, func(c *trust.Config) { c.JoinTime = 2 * time.Second; c.GuestsPerHost = 1 })
+	b := c.node(t, 2, func(c *trust.Config) { c.JoinTime = 2 * time.Second; c.PendingPerHost = 1 })
 	l := b.Listener(trust.Join)
 	conn, _, err := trust.DialJoin(t.Context(), b.addr(), c.ca.Fingerprint(), nil, c.clock.now())
 	if err != nil {
@@ -141,7 +141,7 @@ func TestJoinBounds(t *testing.T) {
 	if _, err := joined.Read(make([]byte, 1)); err == nil {
 		t.Error("read from nobody")
 	}
-	eventually.True(t, "an end of it", func() bool { s := b.Stats(); return s.In == 0 && s.Guests == 0 })
+	eventually.True(t, "an end of it", func() bool { s := b.Stats(); return s.In == 0 && s.Pending == 0 })
 }
 
 func TestConnectionBounds(t *testing.T) {

@@ -23,13 +23,13 @@ type Config struct {
 	Now     func() time.Time // of certificates; time.Now, if nil
 	Log     *slog.Logger
 
-	// Guests bounds the connections that have shown no certificate. A handshake
+	// Pending bounds the connections that have shown no certificate. A handshake
 	// takes each end half a millisecond of a core and 90 KiB of garbage, so a
 	// cluster of a thousand that starts anew gets through in a second or two.
-	Guests int
-	// GuestsPerHost bounds those of one address, below Guests so that one host
+	Pending int
+	// PendingPerHost bounds those of one address, below Pending so that one host
 	// cannot have all places, above the daemons that a host has in a test.
-	GuestsPerHost int
+	PendingPerHost int
 	// HandshakeTime bounds a handshake: several round trips round the world.
 	HandshakeTime time.Duration
 	// JoinTime bounds a connection that joins: Raft has to agree to it.
@@ -52,8 +52,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	setDefault(&c.Guests, 64)
-	setDefault(&c.GuestsPerHost, 8)
+	setDefault(&c.Pending, 64)
+	setDefault(&c.PendingPerHost, 8)
 	setDefault(&c.HandshakeTime, 5*time.Second)
 	setDefault(&c.JoinTime, 30*time.Second)
 	setDefault(&c.Connections, 1024)
@@ -68,5 +68,5 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// patience is how long a guest may stand in the way of others.
+// patience is how long a pending connection may stand in the way of others.
 const patience = time.Second

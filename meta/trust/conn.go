@@ -12,12 +12,12 @@ import (
 // The lock guards the timer, and whether it is closed; the port is told that without it.
 type conn struct {
 	*tls.Conn
-	raw   net.Conn
-	port  *Port
-	peer  string // the node at the other end; "" if it joins
-	role  Role   // of peer
-	key   string // its fingerprint
-	guest *guest // of an accepted connection; nil for a dialled one
+	raw     net.Conn
+	port    *Port
+	peer    string       // the node at the other end; "" if it joins
+	role    Role         // of peer
+	key     string       // its fingerprint
+	pending *pendingConn // of an accepted connection; nil for a dialled one
 
 	mu struct {
 		sync.Mutex
@@ -98,7 +98,7 @@ func (p *Port) register(c *conn) reason {
 // inFrom counts the connections that a node has made.
 func (p *Port) inFrom(node string) (n int) {
 	for c := range p.mu.peers[node] {
-		if c.guest != nil {
+		if c.pending != nil {
 			n++
 		}
 	}
@@ -114,8 +114,8 @@ func (p *Port) add(c *conn) {
 
 // forget is the reverse of register, and of Dial.
 func (p *Port) forget(c *conn) {
-	if c.guest != nil {
-		p.door.leave(c.guest)
+	if c.pending != nil {
+		p.pending.leave(c.pending)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *Port) forget(c *conn) {
 	if len(p.mu.peers[c.peer]) == 0 {
 		delete(p.mu.peers, c.peer)
 	}
-	if c.guest != nil {
+	if c.pending != nil {
 		p.mu.in--
 	} else {
 		p.mu.out--

@@ -18,7 +18,7 @@ import (
 const (
 	// dialTime bounds dialling where the caller's context is longer.
 	dialTime = 10 * time.Second
-	// A port without a free place for a guest resets new connections, for at most three
+	// A port without a free place for a pending connection resets new connections, for at most three
 	// times its patience. So a dial is tried again, for longer than that.
 	retryTime = 4 * patience
 	lastPause = 800 * time.Millisecond

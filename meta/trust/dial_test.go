@@ -47,7 +47,7 @@ func TestDial(t *testing.T) {
 			works(t, conn)
 		}
 	}
-	if s := b.Stats(); s.In != 6 || s.Accepted != 6 || s.Guests != 0 || len(s.Refused) != 0 {
+	if s := b.Stats(); s.In != 6 || s.Accepted != 6 || s.Pending != 0 || len(s.Refused) != 0 {
 		t.Errorf("accepting side: %+v", s)
 	}
 	if s := a.Stats(); s.Out != 6 || s.Dialled != 6 {
@@ -110,7 +110,7 @@ func TestDialRefused(t *testing.T) {
 			if row.why != "" {
 				eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
 			}
-			eventually.True(t, "no connections", func() bool { return a.Stats().Out == 0 && b.Stats().In == 0 && b.Stats().Guests == 0 })
+			eventually.True(t, "no connections", func() bool { return a.Stats().Out == 0 && b.Stats().In == 0 && b.Stats().Pending == 0 })
 		})
 	}
 }
@@ -257,7 +257,7 @@ func TestDialOldTLS(t *testing.T) {
 	wants(t, err, meta.ErrDenied)
 }
 
-// More dial at once, from one host, than there are places for guests.
+// More dial at once, from one host, than there are places for pending connections.
 func TestStorm(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Door and Ledger are looked at with a clock of the test's.
+// PendingConns and Ledger are looked at with a clock of the test's.
 type (
-	Door   struct{ door }
+	Door   struct{ pendingConns }
 	Ledger struct{ ledger }
 )
 
 func NewDoor(limit, perHost int, patience time.Duration) *Door {
-	return &Door{door{limit: limit, perHost: perHost, patience: patience}}
+	return &Door{pendingConns{limit: limit, perHost: perHost, patience: patience}}
 }
 
 // Enter returns functions that speak and leave, and why not.
@@ -26,10 +26,10 @@ func (d *Door) Enter(c net.Conn, host netip.Addr, now time.Time) (speak, leave f
 func (d *Door) Count() int { return d.count() }
 func (d *Door) Shut()      { d.shut() }
 
-func (d *door) count() int {
+func (d *pendingConns) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.mu.guests)
+	return len(d.mu.conns)
 }
 
 func NewLedger(log *slog.Logger) *Ledger {
@@ -55,13 +55,13 @@ type Stats struct {
 	Dialled  uint64
 	Refused  map[string]uint64 // by reason
 	In, Out  int               // connections of now: accepted, dialled
-	Guests   int               // of now, that have shown no certificate
+	Pending  int               // of now, that have shown no certificate
 	Waiting  int               // of now, for their listener to take them
 }
 
 // Stats returns what the port has seen.
 func (p *Port) Stats() Stats {
-	s := Stats{Refused: p.ledger.snapshot(), Guests: p.door.count()}
+	s := Stats{Refused: p.ledger.snapshot(), Pending: p.pending.count()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Accepted, s.Dialled, s.In, s.Out = p.mu.accepted, p.mu.dialled, p.mu.in, p.mu.out

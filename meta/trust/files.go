@@ -23,13 +23,13 @@ const (
 	publicMode = 0o644
 )
 
-// A vault is the directory of keys and certificates. It is entered anew for
+// A keyDir is the directory of keys and certificates. It is entered anew for
 // each use, so that nothing has to be closed, and through an os.Root, so that
 // no link leads out of it.
-type vault string
+type keyDir string
 
 // open enters the directory, which only its owner may write to.
-func (v vault) open() (*os.Root, error) {
+func (v keyDir) open() (*os.Root, error) {
 	root, err := os.OpenRoot(string(v))
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func owned(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 
 // read returns a whole file. A file that only its owner may read is refused
 // if others could. A missing file is meta.ErrNotExist.
-func (v vault) read(name string, mode fs.FileMode) ([]byte, error) {
+func (v keyDir) read(name string, mode fs.FileMode) ([]byte, error) {
 	data, err := v.readFile(name, mode)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,7 +71,7 @@ func (v vault) read(name string, mode fs.FileMode) ([]byte, error) {
 	return data, nil
 }
 
-func (v vault) readFile(name string, mode fs.FileMode) ([]byte, error) {
+func (v keyDir) readFile(name string, mode fs.FileMode) ([]byte, error) {
 	root, err := v.open()
 	if err != nil {
 		return nil, err
@@ -99,18 +99,18 @@ func (v vault) readFile(name string, mode fs.FileMode) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-func (v vault) path(name string) string { return filepath.Join(string(v), name) }
+func (v keyDir) path(name string) string { return filepath.Join(string(v), name) }
 
 // write makes name hold data, or leaves it as it was: there is no moment at
 // which a crash leaves a part. The directory is made if there is none.
-func (v vault) write(name string, data []byte, mode fs.FileMode) error {
+func (v keyDir) write(name string, data []byte, mode fs.FileMode) error {
 	if err := v.writeFile(name, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", v.path(name), err)
 	}
 	return nil
 }
 
-func (v vault) writeFile(name string, data []byte, mode fs.FileMode) error {
+func (v keyDir) writeFile(name string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(string(v), 0o700); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (v vault) writeFile(name string, data []byte, mode fs.FileMode) error {
 }
 
 // remove takes a file away; that there is none is fine.
-func (v vault) remove(name string) error {
+func (v keyDir) remove(name string) error {
 	root, err := v.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -140,14 +140,14 @@ func (v vault) remove(name string) error {
 
 // shred is remove for a secret: its bytes are overwritten first, so that they cannot be
 // found on the disk.
-func (v vault) shred(name string) error {
+func (v keyDir) shred(name string) error {
 	if err := v.blank(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write over %s: %w", v.path(name), err)
 	}
 	return v.remove(name)
 }
 
-func (v vault) blank(name string) error {
+func (v keyDir) blank(name string) error {
 	root, err := v.open()
 	if err != nil {
 		return err

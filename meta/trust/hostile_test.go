@@ -189,7 +189,7 @@ func TestJoinReachesNothingElse(t *testing.T) {
 	if n := b.Revoke(""); n != 0 {
 		t.Errorf("%d connections of nobody were cut", n)
 	}
-	if s := b.Stats(); s.Guests != 1 || s.In != 1 || s.Waiting != 0 || s.Accepted != 1 {
+	if s := b.Stats(); s.Pending != 1 || s.In != 1 || s.Waiting != 0 || s.Accepted != 1 {
 		t.Errorf("%+v", s)
 	}
 	calls.Close()
@@ -234,7 +234,7 @@ func TestHostileBytes(t *testing.T) {
 			row.send(conn)
 			conn.Close()
 			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
-			eventually.True(t, "nobody", func() bool { s := b.Stats(); return s.Guests == 0 && s.In == 0 })
+			eventually.True(t, "nobody", func() bool { s := b.Stats(); return s.Pending == 0 && s.In == 0 })
 			a := c.node(t, 1)
 			eventually.True(t, "a real peer to be in", func() bool { // that may be too short for it too
 				conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Call)

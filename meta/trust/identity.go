@@ -22,7 +22,7 @@ const (
 // newest certificate for it. Its methods may be called concurrently, except Renew,
 // which writes: it is for the one goroutine that watches Due.
 type Identity struct {
-	dir  vault
+	dir  keyDir
 	node string
 	host string
 	key  ed25519.PrivateKey
@@ -34,7 +34,7 @@ func OpenIdentity(dir, node, host string) (*Identity, error) {
 	if !isID(node) || !meta.IsHost(host) {
 		return nil, fmt.Errorf("identity of node %q on host %q %w", node, host, meta.ErrInvalid)
 	}
-	i := &Identity{dir: vault(dir), node: node, host: host}
+	i := &Identity{dir: keyDir(dir), node: node, host: host}
 	text, err := i.dir.read(nodeKey, secretMode)
 	switch {
 	case errors.Is(err, meta.ErrNotExist):

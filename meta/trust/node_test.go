@@ -46,7 +46,7 @@ func (c *cluster) node(t testing.TB, number int, changes ...func(*trust.Config))
 	n.Port = port
 	t.Cleanup(func() {
 		port.Close()
-		if s := port.Stats(); s.In != 0 || s.Out != 0 || s.Guests != 0 || s.Waiting != 0 {
+		if s := port.Stats(); s.In != 0 || s.Out != 0 || s.Pending != 0 || s.Waiting != 0 {
 			t.Errorf("after Close: %+v", s)
 		}
 	})

@@ -19,18 +19,18 @@ import (
 
 // A Port is the one TCP port of a node. Its methods may be called concurrently.
 //
-// Each connection is a guest of the door until it has shown a certificate, and
-// from then on one of its peer's; a connection that joins stays a guest. A connection
+// Each connection is among pendingConns until it has shown a certificate, and
+// from then on one of its peer's; a connection that joins stays among the former. A connection
 // is registered under its peer's id before Allowed is called: so the connection of a
 // node that is revoked meanwhile is either refused, or found by Revoke.
 //
-// While its lock is held no other is taken: connections are closed without it, and the door
+// While its lock is held no other is taken: connections are closed without it, and pendingConns
 // and the ledger have their own.
 type Port struct {
 	config  Config
 	tcp     *net.TCPListener
 	servers map[Protocol]*tls.Config // once a client has named its protocol
-	door    door
+	pending pendingConns
 	ledger  ledger
 
 	ctx    context.Context // of dialling
@@ -74,7 +74,7 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 	}
 	p := &Port{config: config, tcp: config.TCP}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.door = door{limit: config.Guests, perHost: config.GuestsPerHost, patience: patience}
+	p.pending = pendingConns{limit: config.Pending, perHost: config.PendingPerHost, patience: patience}
 	p.ledger = ledger{log: config.Log}
 	p.ledger.mu.counts = make(map[reason]uint64)
 	p.mu.peers = make(map[string]map[*conn]struct{})
@@ -124,7 +124,7 @@ func (p *Port) Close() error {
 
 	p.cancel()
 	err := p.tcp.Close()
-	p.door.shut()
+	p.pending.shut()
 	for _, c := range open {
 		c.cut()
 	}

@@ -50,7 +50,7 @@ func TestRevoke(t *testing.T) {
 // However handshakes and Revoke meet, no connection of the node is left.
 func TestRevokeDuringHandshakes(t *testing.T) {
 	c := newCluster(t)
-	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.GuestsPerHost = 64 })
+	a, b := c.node(t, 1), c.node(t, 2, func(c *trust.Config) { c.PendingPerHost = 64 })
 	b.echo(t, trust.Call)
 	for range 20 {
 		b.banned.Clear()
@@ -185,7 +185,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	if err := errors.Join(connected, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)); err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "a guest", func() bool { return b.Stats().Guests == 1 })
+	eventually.True(t, "a pending connection", func() bool { return b.Stats().Pending == 1 })
 }
 
 func TestListenerClosed(t *testing.T) {
@@ -216,7 +216,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	eventually.True(t, "a guest", func() bool { return b.Stats().Guests == 1 })
+	eventually.True(t, "a pending connection", func() bool { return b.Stats().Pending == 1 })
 	hung := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	dialled := make(chan error)
 	go func() {
@@ -238,7 +238,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection is open")
 	}
-	if s := b.Stats(); s.In != 0 || s.Out != 0 || s.Guests != 0 {
+	if s := b.Stats(); s.In != 0 || s.Out != 0 || s.Pending != 0 {
 		t.Errorf("%+v", s)
 	}
 	_, err = b.Dial(t.Context(), a.addr(), "", trust.Call)

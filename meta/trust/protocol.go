@@ -110,11 +110,11 @@ var (
 	errProtocol = errors.New("client does not name one protocol of ours")
 )
 
-// server handles one guest. Its configuration is found once it says hello.
-func (p *Port) server(conn net.Conn, g *guest) *tls.Conn {
+// server handles one pending connection. Its configuration is found once it says hello.
+func (p *Port) server(conn net.Conn, g *pendingConn) *tls.Conn {
 	c := p.base()
 	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		p.door.heard(g)
+		p.pending.heard(g)
 		return p.choose(hello)
 	}
 	return tls.Server(conn, c)

@@ -33,7 +33,7 @@ func TestDoor(t *testing.T) {
 		limit := rapid.IntRange(1, 8).Draw(t, "limit")
 		perHost := rapid.IntRange(1, limit).Draw(t, "per host")
 		d := trust.NewDoor(limit, perHost, time.Second)
-		type guest struct {
+		type pendingConn struct {
 			conn  *fakeConn
 			host  netip.Addr
 			since time.Time
@@ -42,7 +42,7 @@ func TestDoor(t *testing.T) {
 			left  bool
 			time  time.Duration // that nobody may take from it
 		}
-		var all []*guest
+		var all []*pendingConn
 		now := time.Unix(0, 0)
 		inside := func(host netip.Addr) (n int) {
 			for _, g := range all {
@@ -57,7 +57,7 @@ func TestDoor(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond)
 			},
 			"enter": func(t *rapid.T) {
-				g := &guest{conn: &fakeConn{}, host: netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(t, "host"))}), since: now}
+				g := &pendingConn{conn: &fakeConn{}, host: netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(0, 3).Draw(t, "host"))}), since: now}
 				same, total := inside(g.host), inside(netip.Addr{})
 				var why string
 				g.speak, g.leave, why = d.Enter(g.conn, g.host, now)
@@ -88,14 +88,14 @@ func TestDoor(t *testing.T) {
 			},
 			"speak": func(t *rapid.T) {
 				if len(all) > 0 {
-					g := rapid.SampledFrom(all).Draw(t, "guest")
+					g := rapid.SampledFrom(all).Draw(t, "conn")
 					g.speak()
 					g.time = 3 * time.Second
 				}
 			},
 			"leave": func(t *rapid.T) {
 				if len(all) > 0 {
-					g := rapid.SampledFrom(all).Draw(t, "guest")
+					g := rapid.SampledFrom(all).Draw(t, "conn")
 					g.leave()
 					g.left = true
 				}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A door bounds the connections that have shown no certificate: those in their
+// pendingConns bound the connections that have shown no certificate: those in their
 // handshake, and those that join. There are at most limit, and perHost of one
 // address.
 //
@@ -16,36 +16,36 @@ import (
 // and has sent no hello, or one that is older than three times that. A handshake takes
 // milliseconds, or a second on a host whose ranks leave it no core: so real peers get
 // in while an attacker holds all places, and do not evict each other. The lock guards the
-// list, and whether each guest has spoken; connections are closed without it.
-type door struct {
+// list, and whether each pending connection has spoken; connections are closed without it.
+type pendingConns struct {
 	limit    int
 	perHost  int
 	patience time.Duration
 
 	mu struct {
 		sync.Mutex
-		guests []*guest // the oldest first
+		conns  []*pendingConn // the oldest first
 		closed bool
 	}
 }
 
-type guest struct {
+type pendingConn struct {
 	host  netip.Addr
 	since time.Time
 	conn  net.Conn // closed when it has to give way
-	spoke bool     // has said hello; the door's lock guards it
+	spoke bool     // has said hello; the lock of pendingConns guards it
 }
 
 // enter lets a connection in, or says why not.
-func (d *door) enter(conn net.Conn, host netip.Addr, now time.Time) (*guest, reason) {
-	g := &guest{host: host, since: now, conn: conn}
+func (d *pendingConns) enter(conn net.Conn, host netip.Addr, now time.Time) (*pendingConn, reason) {
+	g := &pendingConn{host: host, since: now, conn: conn}
 	d.mu.Lock()
 	evicted, why := d.makeRoom(g)
 	if d.mu.closed {
 		why = refusedDoor
 	}
 	if why == accepted {
-		d.mu.guests = append(d.mu.guests, g)
+		d.mu.conns = append(d.mu.conns, g)
 	}
 	d.mu.Unlock()
 	if evicted != nil {
@@ -54,23 +54,23 @@ func (d *door) enter(conn net.Conn, host netip.Addr, now time.Time) (*guest, rea
 	return g, why
 }
 
-// makeRoom evicts a guest that is there for too long, if there is no place for a new one:
+// makeRoom evicts a connection that is there for too long, if there is no place for a new one:
 // one of the same host if that has its share, else any.
-func (d *door) makeRoom(g *guest) (*guest, reason) {
-	var same []*guest
-	for _, other := range d.mu.guests {
+func (d *pendingConns) makeRoom(g *pendingConn) (*pendingConn, reason) {
+	var same []*pendingConn
+	for _, other := range d.mu.conns {
 		if other.host == g.host {
 			same = append(same, other)
 		}
 	}
 	crowd, why := same, refusedHost
 	if len(same) < d.perHost {
-		crowd, why = d.mu.guests, refusedDoor
+		crowd, why = d.mu.conns, refusedDoor
 		if len(crowd) < d.limit {
 			return nil, accepted
 		}
 	}
-	idle := slices.IndexFunc(crowd, func(o *guest) bool { return d.tired(o, g.since) })
+	idle := slices.IndexFunc(crowd, func(o *pendingConn) bool { return d.tired(o, g.since) })
 	if idle < 0 {
 		return nil, why
 	}
@@ -79,37 +79,37 @@ func (d *door) makeRoom(g *guest) (*guest, reason) {
 	return gone, accepted
 }
 
-// tired reports whether a guest has had its time.
-func (d *door) tired(g *guest, now time.Time) bool {
+// tired reports whether a pending connection has had its time.
+func (d *pendingConns) tired(g *pendingConn, now time.Time) bool {
 	if g.spoke {
 		return now.Sub(g.since) >= 3*d.patience
 	}
 	return now.Sub(g.since) >= d.patience
 }
 
-// heard is told when a guest has said hello.
-func (d *door) heard(g *guest) {
+// heard is told when a pending connection has said hello.
+func (d *pendingConns) heard(g *pendingConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g.spoke = true
 }
 
 // leave makes room for others; it may be called twice.
-func (d *door) leave(g *guest) {
+func (d *pendingConns) leave(g *pendingConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.drop(g)
 }
 
-func (d *door) drop(g *guest) {
-	d.mu.guests = slices.DeleteFunc(d.mu.guests, func(o *guest) bool { return o == g })
+func (d *pendingConns) drop(g *pendingConn) {
+	d.mu.conns = slices.DeleteFunc(d.mu.conns, func(o *pendingConn) bool { return o == g })
 }
 
-// shut closes all guests and refuses new ones.
-func (d *door) shut() {
+// shut closes all connections and refuses new ones.
+func (d *pendingConns) shut() {
 	d.mu.Lock()
 	d.mu.closed = true
-	all := slices.Clone(d.mu.guests)
+	all := slices.Clone(d.mu.conns)
 	d.mu.Unlock()
 	for _, g := range all {
 		g.conn.Close()
