@@ -26,7 +26,7 @@ func (b *beginning) run(ctx context.Context) {
 	defer catchingUp.Wait()
 	begun, tries := false, 0
 	for ctx.Err() == nil {
-		reign, wait := b.replica.reign.now(), time.Hour
+		leadership, wait := b.replica.leadership.now(), time.Hour
 		switch {
 		case begun && b.replica.Leader() != "":
 			tries = 0
@@ -50,7 +50,7 @@ func (b *beginning) run(ctx context.Context) {
 			tries++
 		}
 		select {
-		case <-reign.Done():
+		case <-leadership.Done():
 		case <-time.After(wait):
 		case <-b.standing.removed:
 			return
@@ -73,7 +73,7 @@ func (b *beginning) sayHello(ctx context.Context) (applied uint64, err error) {
 	case leader != "":
 		return b.greeter.greet(ctx, h, []string{leader})
 	}
-	return b.greeter.greet(ctx, h, b.greeter.whom(b.replica.voters()))
+	return b.greeter.greet(ctx, h, b.greeter.others(b.replica.voters()))
 }
 
 // catchUp waits until this node knows what the cluster knew when it heard of it.

@@ -9,10 +9,10 @@ import (
 )
 
 // A directory says where other nodes are: as the cluster's state says, and for nodes
-// that this one's copy of it lacks, as the file of acquaintances does.
+// that this one's copy of it lacks, as the file of known nodes does.
 type directory struct {
 	config *Config
-	*acquaintances
+	*knownNodes
 }
 
 // address is the address of a node, as far as this one knows.
@@ -66,9 +66,9 @@ func (d *directory) update(voters []string) error {
 	if len(nodes) == 0 {
 		return nil // the machine is empty yet, and the old list is needed to fill it
 	}
-	var first, others []acquaintance
+	var first, others []knownNode
 	for _, n := range nodes { // by their ids
-		a := acquaintance{n.ID, n.Addr}
+		a := knownNode{n.ID, n.Addr}
 		switch {
 		case n.ID == d.config.Self.ID:
 		case slices.Contains(voters, n.ID):

@@ -25,7 +25,7 @@ type applied struct {
 type executor struct {
 	config  *Config
 	replica *replica
-	lookout *lookout
+	prober  *prober
 	ballot  ballot
 }
 
@@ -137,7 +137,7 @@ func (e *executor) letsGo(ctx context.Context, c state.Leave, voters int) error 
 		return err
 	}
 	majority := voters/2 + 1
-	silent := e.lookout.silent(ctx, rest, majority)
+	silent := e.prober.silent(ctx, rest, majority)
 	answered := len(rest) - len(silent)
 	if answered >= majority {
 		return nil

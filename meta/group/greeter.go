@@ -44,7 +44,7 @@ type greeter struct {
 func (g *greeter) greet(ctx context.Context, h hello, asked []string) (applied uint64, err error) {
 	w, err := g.first(ctx, h, asked)
 	if leader := w.Leader; err == nil && leader != "" && leader != g.config.Self.ID {
-		g.directory.meet(acquaintance{leader, w.Addr})
+		g.directory.meet(knownNode{leader, w.Addr})
 		w = welcome{}
 		err = g.calls.ask(ctx, leader, callHello, h, &w)
 	}
@@ -97,8 +97,8 @@ func (g *greeter) first(ctx context.Context, h hello, asked []string) (welcome, 
 	return welcome{}, last.err
 }
 
-// whom lists other nodes to greet: some that are known, and those that the file has.
-func (g *greeter) whom(ids []string) []string {
+// others are other nodes to greet: some that are known, and those that the file has.
+func (g *greeter) others(ids []string) []string {
 	for _, a := range g.directory.list() {
 		ids = append(ids, a.ID)
 	}

@@ -73,7 +73,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	directory := &directory{c, known}
 	g.links = &links{c, directory, g.standing}
 	g.calls = newCalls(c.Self.ID, func(ctx context.Context, id string) (net.Conn, error) { return g.Dial(ctx, id, trust.Call) }, c.Log)
-	lookout := &lookout{c, g.calls}
+	prober := &prober{c, g.calls}
 	greeter := &greeter{c, directory, g.standing, g.calls}
 	certificate := &certificate{c, directory, g.standing}
 
@@ -85,7 +85,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	began, err := store.began()
 	founds = mayFound && !began
 	if err == nil {
-		g.replica, err = startReplica(c, store, g.links, newSenders(c, lookout, directory), founds)
+		g.replica, err = startReplica(c, store, g.links, newSenders(c, prober, directory), founds)
 	}
 	if err != nil {
 		return false, errors.Join(err, store.close(), g.calls.close())
@@ -94,7 +94,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	seen, ballot, warnings := &sightings{dead: c.times.dead, most: c.times.look}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
 	g.progress = newProgress(c, g.replica, g.leaderCalls)
-	executor := &executor{c, g.replica, lookout, ballot}
+	executor := &executor{c, g.replica, prober, ballot}
 	g.commands = &commands{c, g.standing, seen, g.calls, g.replica, g.leaderCalls, executor}
 	g.tokens = &tokens{c, g.progress, g.commands}
 	admission := &admission{c, seen, g.leaderCalls, executor}
@@ -104,7 +104,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 	g.beginning = &beginning{c, g.standing, g.replica, greeter, arrivals}
 	keys := &keys{config: c, seen: seen, calls: g.calls, replica: g.replica, warnings: warnings}
 	g.removal = &removal{c, g.standing, g.replica, keys}
-	health := &health{c, seen, lookout, executor}
+	health := &health{c, seen, prober, executor}
 	clocks := &clocks{c, seen, g.replica, warnings}
 	upgrade := &upgrade{c, seen, executor, warnings}
 	g.membership = &membership{c, seen, g.replica, g.leaderCalls, ballot, keys, warnings}

@@ -15,7 +15,7 @@ import (
 type health struct {
 	config   *Config
 	seen     *sightings
-	lookout  *lookout
+	prober   *prober
 	executor *executor
 }
 
@@ -40,7 +40,7 @@ func (h *health) look(ctx context.Context) {
 }
 
 func (h *health) lookAt(ctx context.Context, id string) {
-	p, err := h.lookout.at(ctx, id)
+	p, err := h.prober.at(ctx, id)
 	var u *trust.Untimely
 	switch {
 	case err == nil:

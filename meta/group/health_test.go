@@ -19,7 +19,7 @@ func TestWhoWasNotAskedIsNotDead(t *testing.T) {
 	})
 	seen := &sightings{dead: time.Minute, most: time.Minute}
 	seen.begin([]string{first.id}, time.Now())
-	h := &health{first.group.config, seen, first.group.duties.health.lookout, first.group.duties.health.executor}
+	h := &health{first.group.config, seen, first.group.duties.health.prober, first.group.duties.health.executor}
 	h.report(t.Context())
 	if n, _ := first.machine.Node(late.id); !n.Up {
 		t.Error("it was taken for dead, and nobody had asked it")

@@ -17,15 +17,15 @@ import (
 // needed when others are. It forgets the key when it is drained and votes no more, and
 // when it is removed.
 //
-// The vault is held while the key of this node changes, and with it a file: calls of two
-// leaders may come at once. Nothing else is taken meanwhile.
+// The lock changing is held while the key of this node changes, and with it a file: calls of
+// two leaders may come at once. No other lock is taken meanwhile.
 type keys struct {
 	config   *Config
 	seen     *sightings
 	calls    *calls
 	replica  *replica
 	warnings *warnings
-	vault    sync.Mutex
+	changing sync.Mutex
 }
 
 // entrust gives a node the authority's key.
@@ -130,15 +130,15 @@ func (k *keys) serveForget(_ context.Context, from string, _ json.RawMessage) (a
 }
 
 func (k *keys) importKey(key []byte) error {
-	k.vault.Lock()
-	defer k.vault.Unlock()
+	k.changing.Lock()
+	defer k.changing.Unlock()
 	defer clear(key)
 	return k.config.Authority.Import(key)
 }
 
 func (k *keys) forget() error {
-	k.vault.Lock()
-	defer k.vault.Unlock()
+	k.changing.Lock()
+	defer k.changing.Unlock()
 	if !k.config.Authority.CanSign() {
 		return nil
 	}

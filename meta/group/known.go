@@ -12,18 +12,18 @@ import (
 	"rankfs/meta/durable"
 )
 
-// Acquaintances are other nodes and where they are, in a file beside the log: for
+// knownNodes are other nodes and where they are, in a file beside the log: for
 // when that, and the state, cannot be read. The lock is for the list alone: the file is
 // written without it, by one goroutine.
-type acquaintances struct {
+type knownNodes struct {
 	path string
 	mu   struct {
 		sync.Mutex
-		all []acquaintance
+		all []knownNode
 	}
 }
 
-type acquaintance struct {
+type knownNode struct {
 	ID   string `json:"id"`
 	Addr string `json:"addr"`
 }
@@ -34,9 +34,9 @@ const (
 	maxKnownBytes = 16 << 10
 )
 
-// openKnown reads a file of acquaintances. One that cannot be parsed has none.
-func openKnown(path string) (*acquaintances, error) {
-	k := &acquaintances{path: path}
+// openKnown reads a file of known nodes. One that cannot be parsed has none.
+func openKnown(path string) (*knownNodes, error) {
+	k := &knownNodes{path: path}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return k, nil
@@ -53,32 +53,32 @@ func openKnown(path string) (*acquaintances, error) {
 	return k, nil
 }
 
-func parseKnown(text []byte) (all []acquaintance) {
+func parseKnown(text []byte) (all []knownNode) {
 	if json.Unmarshal(text, &all) != nil {
 		return nil
 	}
-	all = slices.DeleteFunc(all, func(a acquaintance) bool {
+	all = slices.DeleteFunc(all, func(a knownNode) bool {
 		return len(a.ID) != 16 || a.Addr == "" || len(a.Addr) > 256
 	})
 	return all[:min(len(all), maxKnown)]
 }
 
-// list returns a copy of the acquaintances.
-func (k *acquaintances) list() []acquaintance {
+// list returns a copy of the known nodes.
+func (k *knownNodes) list() []knownNode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.mu.all)
 }
 
 // meet notes where a node is until the next keep.
-func (k *acquaintances) meet(a acquaintance) {
+func (k *knownNodes) meet(a knownNode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mu.all = append(slices.DeleteFunc(k.mu.all, func(o acquaintance) bool { return o.ID == a.ID }), a)
+	k.mu.all = append(slices.DeleteFunc(k.mu.all, func(o knownNode) bool { return o.ID == a.ID }), a)
 }
 
 // keep writes the first maxKnown of all to the file, unless it has them already.
-func (k *acquaintances) keep(all []acquaintance) error {
+func (k *knownNodes) keep(all []knownNode) error {
 	all = all[:min(len(all), maxKnown)]
 	if slices.Equal(all, k.list()) {
 		return nil

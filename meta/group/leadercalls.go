@@ -51,16 +51,16 @@ func (l *leaderCalls) askOnce(ctx context.Context, name string, request, result 
 
 // toLeader asks the leader something, for as long as it leads.
 func (l *leaderCalls) toLeader(ctx context.Context, ask func(ctx context.Context, leader string) error) error {
-	reign := l.replica.reign.now()
+	leadership := l.replica.leadership.now()
 	leader := l.replica.Leader()
 	if leader == "" {
 		return l.unled()
 	}
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(reign, cancel)()
+	defer context.AfterFunc(leadership, cancel)()
 	err := ask(within, leader)
-	// The reign ended and cancelled it: the caller did not, though its deadline may have
+	// The leadership ended and cancelled it: the caller did not, though its deadline may have
 	// passed by now.
 	if err != nil && errors.Is(within.Err(), context.Canceled) && !errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("%w (node %s led)", errNoLeader, leader)

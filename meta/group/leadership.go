@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// A reign is the time from one change of the leader, as this node sees it, to
+// A leadership is the time from one change of the leader, as this node sees it, to
 // the next. A leader that is lost may keep its connections and never answer; so
-// what it was asked is given up when its reign ends. The lock guards both fields, which
+// what it was asked is given up when its leadership ends. The lock guards both fields, which
 // are made anew together.
-type reign struct {
+type leadership struct {
 	mu struct {
 		sync.Mutex
 		ctx context.Context // done when it ends
@@ -17,7 +17,7 @@ type reign struct {
 	}
 }
 
-func (r *reign) begin() {
+func (r *leadership) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mu.end != nil {
@@ -26,13 +26,13 @@ func (r *reign) begin() {
 	r.mu.ctx, r.mu.end = context.WithCancel(context.Background())
 }
 
-func (r *reign) end() {
+func (r *leadership) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.end()
 }
 
-func (r *reign) now() context.Context {
+func (r *leadership) now() context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.mu.ctx

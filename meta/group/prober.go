@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A lookout asks nodes whether they are there now, whatever is known of them from before.
-type lookout struct {
+// A prober asks nodes whether they are there now, whatever is known of them from before.
+type prober struct {
 	config *Config
 	calls  *calls
 }
 
 // at asks one node.
-func (l *lookout) at(ctx context.Context, id string) (p heartbeat, err error) {
+func (l *prober) at(ctx context.Context, id string) (p heartbeat, err error) {
 	if id == l.config.Self.ID {
 		return l.config.heartbeat(), nil
 	}
@@ -23,7 +23,7 @@ func (l *lookout) at(ctx context.Context, id string) (p heartbeat, err error) {
 
 // silent asks some voters, again and again, until so many have answered as are enough. It
 // returns those that have not; after times.look at the latest, if they are too many.
-func (l *lookout) silent(ctx context.Context, ids []string, enough int) []string {
+func (l *prober) silent(ctx context.Context, ids []string, enough int) []string {
 	ctx, cancel := context.WithTimeout(ctx, l.config.times.look)
 	defer cancel()
 	answers := make(chan string, len(ids)) // empty from a voter that has not answered
@@ -42,7 +42,7 @@ func (l *lookout) silent(ctx context.Context, ids []string, enough int) []string
 }
 
 // await asks a node until it answers, or ctx is done.
-func (l *lookout) await(ctx context.Context, id string) (answered string) {
+func (l *prober) await(ctx context.Context, id string) (answered string) {
 	for {
 		if _, err := l.at(ctx, id); err == nil {
 			return id

@@ -103,7 +103,7 @@ func (r *recovery) sayLost(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.times.look)
 	defer cancel()
 	h := hello{Addr: r.config.Self.Addr, Life: r.config.Self.Life, Deaf: true, Lost: true}
-	_, err := r.greeter.greet(ctx, h, r.greeter.whom(nil))
+	_, err := r.greeter.greet(ctx, h, r.greeter.others(nil))
 	return err
 }
 

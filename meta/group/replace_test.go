@@ -165,7 +165,7 @@ func TestADamagedReplicaIsSentOn(t *testing.T) {
 	n.spoil(2)
 	k, err := openKnown(filepath.Join(n.dir, "known"))
 	if err == nil {
-		err = k.keep([]acquaintance{{rest[1].id, rest[1].addr}})
+		err = k.keep([]knownNode{{rest[1].id, rest[1].addr}})
 	}
 	if err != nil {
 		t.Fatal(err)

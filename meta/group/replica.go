@@ -28,12 +28,12 @@ type replica struct {
 	senders *senders
 	fsm     *fsm
 	configuration
-	endRaft   func() raft.Future // the same each time
-	transport *transport
-	reign     reign
-	writes    chan struct{}  // one for each command that Raft has not answered
-	current   atomic.Uint64  // the term in which this node was up to date once, as the leader
-	written   sync.WaitGroup // goroutines that wait for those
+	endRaft    func() raft.Future // the same each time
+	transport  *transport
+	leadership leadership
+	writes     chan struct{}  // one for each command that Raft has not answered
+	current    atomic.Uint64  // the term in which this node was up to date once, as the leader
+	written    sync.WaitGroup // goroutines that wait for those
 }
 
 // maxWrites bounds the commands that this node has put into its log and that are not
@@ -50,7 +50,7 @@ const trailing = 16384
 // startReplica runs Raft on a store, of which it becomes the owner if there is no error.
 func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) (*replica, error) {
 	r := &replica{config: c, links: l, store: s, senders: from, writes: make(chan struct{}, maxWrites)}
-	r.reign.begin()
+	r.leadership.begin()
 	self := raftAddress(c.Self.ID, c.Self.Addr)
 	network := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: stream{c.Port.Listener(trust.Raft), self, r.dial, from.admit}, MaxPool: 3, Timeout: c.times.message, Logger: hclogger(c.Log),
@@ -169,7 +169,7 @@ func (r *replica) observe(ctx context.Context) {
 	for {
 		select {
 		case <-changes:
-			r.reign.begin()
+			r.leadership.begin()
 			r.transport.giveUp()
 		case <-ctx.Done():
 			return
@@ -323,6 +323,6 @@ func (r *replica) close() error {
 	}
 	err := r.endRaft().Error()
 	r.written.Wait()
-	r.reign.end()
+	r.leadership.end()
 	return errors.Join(err, r.store.close())
 }

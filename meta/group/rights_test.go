@@ -28,7 +28,7 @@ func joined(t *testing.T, by *node, number int, role state.Role) *node {
 }
 
 // tries has a node send the leader a command that says what it likes, signed by
-// whom it likes.
+// any node.
 func (n *node) tries(t *testing.T, by state.Sender, c state.Command) (err error) {
 	t.Helper()
 	c.Sign(by)

@@ -20,7 +20,7 @@ import (
 // believed, and else the most of those that answer.
 type senders struct {
 	config        *Config
-	lookout       *lookout
+	prober        *prober
 	directory     *directory
 	configuration *configuration
 	begun         chan struct{}      // closed when Raft runs, or will not
@@ -29,8 +29,8 @@ type senders struct {
 	end           context.CancelFunc // ends it
 }
 
-func newSenders(c *Config, l *lookout, d *directory) *senders {
-	s := &senders{config: c, lookout: l, directory: d, begun: make(chan struct{}), asking: make(chan struct{}, 1)}
+func newSenders(c *Config, l *prober, d *directory) *senders {
+	s := &senders{config: c, prober: l, directory: d, begun: make(chan struct{}), asking: make(chan struct{}, 1)}
 	s.ended, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -76,7 +76,7 @@ func (s *senders) leads(id string) bool {
 	answers := make(chan string, len(others))
 	for _, other := range others {
 		go func() {
-			p, err := s.lookout.at(ctx, other)
+			p, err := s.prober.at(ctx, other)
 			switch {
 			case err != nil:
 				answers <- "none"
@@ -113,16 +113,16 @@ func (s *senders) others(id string) (all []string) {
 	return all[:min(len(all), maxLooks)]
 }
 
-// A heeded connection is read once its node was admitted, which may take a while; else it
+// An admittedConn is read once its node was admitted, which may take a while; else it
 // is as if it had ended.
-type heeded struct {
+type admittedConn struct {
 	net.Conn
 	admit func() bool
 	once  sync.Once
 	deaf  bool
 }
 
-func (c *heeded) Read(b []byte) (int, error) {
+func (c *admittedConn) Read(b []byte) (int, error) {
 	c.once.Do(func() { c.deaf = !c.admit() })
 	if c.deaf {
 		return 0, io.EOF

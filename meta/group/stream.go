@@ -33,7 +33,7 @@ func (s stream) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &heeded{Conn: conn, admit: func() bool {
+	return &admittedConn{Conn: conn, admit: func() bool {
 		id, ok := trust.PeerID(conn)
 		return ok && s.admit(id)
 	}}, nil
