@@ -29,11 +29,11 @@ type division struct {
 
 	mu struct {
 		sync.Mutex
-		merged   int             // splits before it are merged
-		seen     int             // splits before it were handed out, or are waiting
-		waiting  []int           // to be read by any node
-		returned []int           // to be read here: another node did not
-		away     map[int]*errand // at other nodes, by their place in splits
+		merged   int                // splits before it are merged
+		seen     int                // splits before it were handed out, or are waiting
+		waiting  []int              // to be read by any node
+		returned []int              // to be read here: another node did not
+		away     map[int]*lentSplit // at other nodes, by their place in splits
 		found    map[int]result
 		moved    chan struct{} // closed when anything of this changes
 	}
@@ -45,8 +45,8 @@ type result struct {
 	err   error
 }
 
-// An errand is a split that another node reads.
-type errand struct {
+// A lentSplit is a split that another node reads.
+type lentSplit struct {
 	since  time.Time
 	here   bool // it is read here too
 	cancel context.CancelFunc
@@ -54,7 +54,7 @@ type errand struct {
 
 func newDivision(splits []split, ahead int) *division {
 	d := &division{splits: splits, ahead: ahead}
-	d.mu.away, d.mu.found = make(map[int]*errand), make(map[int]result)
+	d.mu.away, d.mu.found = make(map[int]*lentSplit), make(map[int]result)
 	d.mu.moved = make(chan struct{})
 	return d
 }
@@ -92,7 +92,7 @@ func (d *division) lend(ctx context.Context, host string) (context.Context, spli
 		i, ok := d.pick(host)
 		if ok {
 			asked, cancel := context.WithCancel(ctx)
-			d.mu.away[i] = &errand{since: time.Now(), cancel: cancel}
+			d.mu.away[i] = &lentSplit{since: time.Now(), cancel: cancel}
 			d.mu.Unlock()
 			return asked, d.splits[i], true
 		}

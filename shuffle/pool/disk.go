@@ -36,8 +36,8 @@ type disk struct {
 	bytes int64
 	log   *slog.Logger
 
-	errands errands
-	naming  sync.Mutex // before mu; held for the system calls that give a file its name
+	works  diskWorks
+	naming sync.Mutex // before mu; held for the system calls that give a file its name
 
 	mu struct {
 		sync.Mutex
@@ -157,7 +157,7 @@ func (d *disk) jobs() (numbers []uint64) {
 // job opens the directory of a job, which is made.
 func (d *disk) job(number uint64) (*os.Root, error) {
 	var root *os.Root
-	err := d.errand(context.Background(), jobPatience, func(e *errand) error {
+	err := d.do(context.Background(), jobPatience, func(e *diskWork) error {
 		return e.do(func() (err error) {
 			root, err = d.openJob(number)
 			return err
@@ -188,7 +188,7 @@ func (d *disk) drop(number uint64) error {
 
 // remove removes a directory below one of its own.
 func (d *disk) remove(root *os.Root, name string) error {
-	return d.errand(context.Background(), patience, func(e *errand) error {
+	return d.do(context.Background(), patience, func(e *diskWork) error {
 		bytes := int64(0)
 		err := e.do(func() (err error) {
 			bytes, err = usage(root, name)
@@ -205,9 +205,9 @@ func (d *disk) remove(root *os.Root, name string) error {
 	})
 }
 
-// errand has work done on the disk, as errands do.
-func (d *disk) errand(ctx context.Context, patience time.Duration, work func(*errand) error) error {
-	err := d.errands.wait(ctx, patience, work)
+// do has work done on the disk, until the disk is silent for too long, or ctx ends.
+func (d *disk) do(ctx context.Context, patience time.Duration, work func(*diskWork) error) error {
+	err := d.works.wait(ctx, patience, work)
 	if err == errSilent {
 		d.failed(err)
 	}
@@ -215,7 +215,7 @@ func (d *disk) errand(ctx context.Context, patience time.Duration, work func(*er
 }
 
 // well reports whether it is not left alone. The lock is held.
-func (d *disk) well() bool { return time.Since(d.mu.failed) >= restTime && !d.errands.silent() }
+func (d *disk) well() bool { return time.Since(d.mu.failed) >= restTime && !d.works.silent() }
 
 // lasts reports whether the name of a directory is known to last, from now on if so.
 func (d *disk) lasts(dir string, now bool) bool {

@@ -11,12 +11,12 @@ import (
 	"rankfs/meta"
 )
 
-// An errand is work on a disk, which may not answer. It has a goroutine of its own, that is left
+// A diskWork is work on a disk, which may not answer. It has a goroutine of its own, that is left
 // behind when the disk has been silent for too long, and then gets to an end by itself: each system
 // call on the disk is made by do, and what others own is read by what reading gives, so that
-// nothing of that is touched any more. Where there is no errand, the caller does the work itself.
+// nothing of that is touched any more. Where it is nil, the caller does the work itself.
 // The lock guards what is below it.
-type errand struct {
+type diskWork struct {
 	patience time.Duration
 
 	mu    sync.Mutex
@@ -41,17 +41,17 @@ var (
 	errLeft   = errors.New("nobody waits any more for what is done on the disk")
 )
 
-// Errands are those on a disk that have not come to an end. The lock guards them; it comes before
+// diskWorks are those on a disk that have not come to an end. The lock guards them; it comes before
 // theirs.
-type errands struct {
+type diskWorks struct {
 	mu  sync.Mutex
-	all map[*errand]bool
+	all map[*diskWork]bool
 }
 
 // wait has work done, and waits for it until the disk is silent, or ctx ends. As long as one
 // before it waits for an answer for too long there is none.
-func (all *errands) wait(ctx context.Context, patience time.Duration, work func(*errand) error) error {
-	e := &errand{patience: patience, moved: time.Now()}
+func (all *diskWorks) wait(ctx context.Context, patience time.Duration, work func(*diskWork) error) error {
+	e := &diskWork{patience: patience, moved: time.Now()}
 	e.unread = sync.NewCond(&e.mu)
 	if all.silent() {
 		return errFull
@@ -81,23 +81,23 @@ func (all *errands) wait(ctx context.Context, patience time.Duration, work func(
 	}
 }
 
-func (all *errands) add(e *errand) {
+func (all *diskWorks) add(e *diskWork) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.all == nil {
-		all.all = make(map[*errand]bool)
+		all.all = make(map[*diskWork]bool)
 	}
 	all.all[e] = true
 }
 
-func (all *errands) remove(e *errand) {
+func (all *diskWorks) remove(e *diskWork) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.all, e)
 }
 
 // silent reports whether one waits for an answer for too long.
-func (all *errands) silent() bool {
+func (all *diskWorks) silent() bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for e := range all.all {
@@ -109,14 +109,14 @@ func (all *errands) silent() bool {
 }
 
 // silent reports whether the disk has not answered for too long.
-func (e *errand) silent() bool {
+func (e *diskWork) silent() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.on > 0 && time.Since(e.moved) >= e.patience
 }
 
 // leave says that its caller waits no more, and waits until nothing is read that others own.
-func (e *errand) leave() {
+func (e *diskWork) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.left = true
@@ -126,7 +126,7 @@ func (e *errand) leave() {
 }
 
 // do makes a system call on the disk.
-func (e *errand) do(call func() error) error {
+func (e *diskWork) do(call func() error) error {
 	if e == nil {
 		return call()
 	}
@@ -137,8 +137,8 @@ func (e *errand) do(call func() error) error {
 	return call()
 }
 
-// count counts what begins, if the errand was not left, and what ends.
-func (e *errand) count(what *int, n int) error {
+// count counts what begins, if the work was not left, and what ends.
+func (e *diskWork) count(what *int, n int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.left && n > 0 {
@@ -154,8 +154,8 @@ func (e *errand) count(what *int, n int) error {
 	return nil
 }
 
-// reading is r as the errand may read it.
-func (e *errand) reading(r io.Reader) io.Reader {
+// reading is r as the work may read it.
+func (e *diskWork) reading(r io.Reader) io.Reader {
 	if e == nil {
 		return r
 	}
@@ -163,28 +163,28 @@ func (e *errand) reading(r io.Reader) io.Reader {
 }
 
 type owned struct {
-	errand *errand
-	r      io.Reader
+	work *diskWork
+	r    io.Reader
 }
 
 func (o owned) Read(b []byte) (int, error) {
-	if err := o.errand.count(&o.errand.reads, 1); err != nil {
+	if err := o.work.count(&o.work.reads, 1); err != nil {
 		return 0, err
 	}
-	defer o.errand.count(&o.errand.reads, -1)
+	defer o.work.count(&o.work.reads, -1)
 	return o.r.Read(b)
 }
 
-// An output is a file that an errand writes.
+// An output is a file that a diskWork writes.
 type output struct {
-	errand  *errand
+	work    *diskWork
 	file    *os.File
 	lasting bool
 	n       int64 // bytes since it was synced
 }
 
 func (w *output) Write(b []byte) (n int, err error) {
-	err = w.errand.do(func() error {
+	err = w.work.do(func() error {
 		n, err = w.file.Write(b)
 		return err
 	})
@@ -196,5 +196,5 @@ func (w *output) Write(b []byte) (n int, err error) {
 
 func (w *output) sync() error {
 	w.n = 0
-	return w.errand.do(w.file.Sync)
+	return w.work.do(w.file.Sync)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // stuck is work of which the disk answers when it is told to.
-func stuck(answer <-chan struct{}) func(*errand) error {
-	return func(e *errand) error {
+func stuck(answer <-chan struct{}) func(*diskWork) error {
+	return func(e *diskWork) error {
 		return e.do(func() error {
 			<-answer
 			return nil
@@ -29,7 +29,7 @@ func TestADiskThatDoesNotAnswer(t *testing.T) {
 		f := onDisk(t, 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
 		d, answer := f.disk.disk, make(chan struct{})
 		begun := time.Now()
-		if err := d.errand(t.Context(), patience, stuck(answer)); !errors.Is(err, errSilent) || !errors.Is(err, context.DeadlineExceeded) {
+		if err := d.do(t.Context(), patience, stuck(answer)); !errors.Is(err, errSilent) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it does not answer: %v", err)
 		}
 		if took := time.Since(begun); took < patience || took > 2*patience {
@@ -60,7 +60,7 @@ func TestAnErrandIsLeft(t *testing.T) {
 		d, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)).disk.disk, make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := d.errand(ctx, patience, stuck(answer)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
+		if err := d.do(ctx, patience, stuck(answer)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errSilent) {
 			t.Errorf("it was left: %v", err)
 		}
 		if d.free() == 0 {
@@ -74,19 +74,19 @@ func TestAnErrandIsLeft(t *testing.T) {
 			time.Sleep(2 * patience)
 			return len(b), nil
 		})
-		copies := func(n int64) func(*errand) error {
-			return func(e *errand) error {
+		copies := func(n int64) func(*diskWork) error {
+			return func(e *diskWork) error {
 				_, err := io.CopyN(io.Discard, e.reading(slow), n)
 				return err
 			}
 		}
-		if err := d.errand(t.Context(), patience, copies(1)); err != nil {
+		if err := d.do(t.Context(), patience, copies(1)); err != nil {
 			t.Errorf("of what comes slowly: %v", err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		begun := time.Now()
-		if err := d.errand(ctx, patience, copies(1<<20)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := d.do(ctx, patience, copies(1<<20)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("left amid a read: %v", err)
 		}
 		if took := time.Since(begun); took != 2*patience {

@@ -59,7 +59,7 @@ func (s store) remove(name string) {
 		_ = s.Remove(name)
 		return
 	}
-	_ = s.disk.errand(context.Background(), patience, func(e *errand) error {
+	_ = s.disk.do(context.Background(), patience, func(e *diskWork) error {
 		return e.do(func() error {
 			info, err := s.Lstat(name)
 			if err == nil {
@@ -89,10 +89,10 @@ func (s store) put(ctx context.Context, name string, t table, r io.Reader, lasti
 	if s.disk == nil {
 		return s.putBy(nil, name, t, r, lasting)
 	}
-	return s.disk.errand(ctx, patience, func(e *errand) error { return s.putBy(e, name, t, r, lasting) })
+	return s.disk.do(ctx, patience, func(e *diskWork) error { return s.putBy(e, name, t, r, lasting) })
 }
 
-func (s store) putBy(e *errand, name string, t table, r io.Reader, lasting bool) error {
+func (s store) putBy(e *diskWork, name string, t table, r io.Reader, lasting bool) error {
 	if err := e.do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func beside(lasting bool, one func() error, other func(done func() error) error)
 
 // place writes a file that has its name once it is whole, and once what it is not to be
 // without is done, if there is something. There may be one of that name, with the same bytes.
-func (s store) place(e *errand, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
+func (s store) place(e *diskWork, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
 		if !s.disk.take(blocks(size)) {
 			return errFull
@@ -161,7 +161,7 @@ func (s store) place(e *errand, name string, size int64, r io.Reader, lasting bo
 	if err != nil {
 		return err
 	}
-	w := &output{errand: e, file: f, lasting: lasting}
+	w := &output{work: e, file: f, lasting: lasting}
 	_, err = copyAll(w, e.reading(r))
 	if err == nil && lasting {
 		err = w.sync()
