@@ -33,19 +33,19 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 	return n.describe(context.Background(), d), nil
 }
 
-// wrongs are datasets whose source has changed since they were indexed: ranks that open a
+// faults are datasets whose source has changed since they were indexed: ranks that open a
 // batch of one get an error until it is refreshed. They are known by earlier checks:
 // no source is asked.
-func (n *datasets) wrongs() (all []wrong) {
+func (n *datasets) faults() (all []fault) {
 	for _, d := range n.Catalog.List() {
 		said := unreadable(d, d.Stale())
 		if said == "" {
 			continue
 		}
 		if len(all) == maxWarned {
-			return append(all, wrong{"stale", "", "the sources of more datasets have changed; see: rankfs dataset ls"})
+			return append(all, fault{"stale", "", "the sources of more datasets have changed; see: rankfs dataset ls"})
 		}
-		all = append(all, wrong{"stale", d.Name, said})
+		all = append(all, fault{"stale", d.Name, said})
 	}
 	return all
 }

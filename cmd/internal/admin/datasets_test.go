@@ -23,13 +23,13 @@ func TestAStaleDatasetIsAFault(t *testing.T) {
 	}
 	k := catalogtest.New(t, 1)
 	a := answering(k, k.Catalog("file:"+path, "ranks=1,batch=1", catalogtest.Index(t, nil, 2, nil)), "a")
-	if all := a.datasets.wrongs(); len(all) != 0 {
+	if all := a.datasets.faults(); len(all) != 0 {
 		t.Errorf("before anybody looked: %v", all)
 	}
 	if sets := a.Datasets(); len(sets) != 1 || sets[0].State != "stale" {
 		t.Fatalf("the dataset is %+v", sets)
 	}
-	all := a.datasets.wrongs()
+	all := a.datasets.faults()
 	if len(all) != 1 || all[0].kind != "stale" || all[0].of != "d" ||
 		!strings.HasPrefix(all[0].what, "dataset d cannot be read: ") || !strings.HasSuffix(all[0].what, "rankfs dataset refresh d") {
 		t.Errorf("got %v", all)

@@ -9,9 +9,9 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-// A wrong is something that is not as it should be: of what kind, of which of several
+// A fault is something that is not as it should be: of what kind, of which of several
 // things, and in words, which may change while it goes on.
-type wrong struct{ kind, of, what string }
+type fault struct{ kind, of, what string }
 
 // The health of a daemon is looked at every so often, and it is ill itself when that was
 // long ago.
@@ -39,7 +39,7 @@ func newHealth(now func() time.Time) *health {
 }
 
 // note takes what is wrong now, and says since when it is.
-func (h *health) note(all []wrong) []control.Fault {
+func (h *health) note(all []fault) []control.Fault {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.at = h.now()

@@ -12,7 +12,7 @@ import (
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, begun := newHealth(time.Now), time.Now()
-		after := func(wait time.Duration, want string, all ...wrong) {
+		after := func(wait time.Duration, want string, all ...fault) {
 			t.Helper()
 			time.Sleep(wait)
 			h.note(all)
@@ -23,8 +23,8 @@ func TestHealth(t *testing.T) {
 		at := func(seconds int) string {
 			return begun.Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339)
 		}
-		a, b, leader := wrong{"disk", "/a", "1 slab"}, wrong{"disk", "/b", "1 slab"}, wrong{"leader", "", "nobody\n leads"}
-		more := wrong{"disk", "/a", "2 slabs"}
+		a, b, leader := fault{"disk", "/a", "1 slab"}, fault{"disk", "/b", "1 slab"}, fault{"leader", "", "nobody\n leads"}
+		more := fault{"disk", "/a", "2 slabs"}
 		after(0, "ok\n")
 		after(5*time.Second, at(5)+" disk 1 slab\n", a)
 		after(5*time.Second, fmt.Sprintf("%s disk 2 slabs\n%s disk 1 slab\n%[2]s leader nobody leads\n", at(5), at(10)), more, b, leader)
@@ -38,7 +38,7 @@ func TestHealth(t *testing.T) {
 func TestHealthIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHealth(time.Now)
-		h.note([]wrong{{"leader", "", "nobody leads"}})
+		h.note([]fault{{"leader", "", "nobody leads"}})
 		at := time.Now().UTC().Format(time.RFC3339)
 		time.Sleep(lateTime + time.Second)
 		want := at + " daemon it has not looked at itself since then; see its log\n" + at + " leader nobody leads\n"

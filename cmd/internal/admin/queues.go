@@ -207,17 +207,17 @@ const maxWarned = 8
 
 // asideWarnings are about queues of which something is set aside, the latest
 // first.
-func (n *queues) asideWarnings() (warnings []wrong) {
+func (n *queues) asideWarnings() (warnings []fault) {
 	m := n.State
 	for _, q := range slices.Backward(latest(m)) {
 		if q.Aside == 0 {
 			continue
 		}
 		if len(warnings) == maxWarned {
-			return append(warnings, wrong{"queue", "", "batches of more queues are set aside; see: rankfs queue ls"})
+			return append(warnings, fault{"queue", "", "batches of more queues are set aside; see: rankfs queue ls"})
 		}
 		name, _ := n.Views.Called(q.View)
-		warnings = append(warnings, wrong{"queue", q.View,
+		warnings = append(warnings, fault{"queue", q.View,
 			fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View))})
 	}
 	return warnings

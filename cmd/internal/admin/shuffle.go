@@ -271,8 +271,8 @@ func (n *shuffles) pool() *control.Pool {
 	return &s
 }
 
-// wrongs are the faults of jobs.
-func (n *shuffles) wrongs() (all []wrong) {
+// faults are the faults of jobs.
+func (n *shuffles) faults() (all []fault) {
 	if n.Pool == nil {
 		return nil
 	}
@@ -291,9 +291,9 @@ func (n *shuffles) wrongs() (all []wrong) {
 				continue
 			}
 			if len(all) == maxWarned {
-				return append(all, wrong{"shuffle", "", "maps of more jobs of the shuffle pool are lost or have too few copies; see: rankfs shuffle ls"})
+				return append(all, fault{"shuffle", "", "maps of more jobs of the shuffle pool are lost or have too few copies; see: rankfs shuffle ls"})
 			}
-			all = append(all, wrong{one.kind, j.Name, fmt.Sprintf(one.what, j.Name, one.n)})
+			all = append(all, fault{one.kind, j.Name, fmt.Sprintf(one.what, j.Name, one.n)})
 			break // the worst of a job says enough
 		}
 	}

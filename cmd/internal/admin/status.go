@@ -53,7 +53,7 @@ func (n *status) status() control.Status {
 	s.Peers = n.traffic()
 	s.Pool = n.all.pool()
 	s.Cluster = n.all.Cluster()
-	s.Faults = n.health.note(n.wrongs(s.Cluster, tiers))
+	s.Faults = n.health.note(n.faults(s.Cluster, tiers))
 	for _, f := range s.Faults {
 		s.Warnings = append(s.Warnings, f.What)
 	}
@@ -80,36 +80,36 @@ func (n *status) past(j stall.Job) bool {
 	return err == nil && d.Created.UnixNano() != j.Of
 }
 
-// wrongs are all things that are not as they should be.
-func (n *status) wrongs(k control.Cluster, tiers []control.Tier) []wrong {
+// faults are all things that are not as they should be.
+func (n *status) faults(k control.Cluster, tiers []control.Tier) []fault {
 	return append(n.ofCluster(k), n.ofDaemon(tiers)...)
 }
 
 // ofCluster has the faults that keep this node from agreeing with the others.
-func (n *status) ofCluster(c control.Cluster) (all []wrong) {
+func (n *status) ofCluster(c control.Cluster) (all []fault) {
 	switch {
 	case c.Removed:
-		all = append(all, wrong{"removed", "", trust.ErrRemoved.Error()})
+		all = append(all, fault{"removed", "", trust.ErrRemoved.Error()})
 	case c.Leader == "":
-		all = append(all, wrong{"leader", "", n.all.leaderless()})
+		all = append(all, fault{"leader", "", n.all.leaderless()})
 	}
 	if !c.Removed && !meta.SameHost(n.Called, n.Host) {
-		all = append(all, wrong{"host", "", fmt.Sprintf("this host is called %s now, and the node was admitted as %s, by which plans and claims go on to know it: "+
+		all = append(all, fault{"host", "", fmt.Sprintf("this host is called %s now, and the node was admitted as %s, by which plans and claims go on to know it: "+
 			"mount it with --host %[2]s, or drain and remove it, and join again with an empty --state", n.Called, n.Host)})
 	}
 	if err := n.Group.Unwritten(); err != nil {
-		all = append(all, wrong{"log", "", "the cluster's log cannot be written on this node: " + meta.Plain(err)})
+		all = append(all, fault{"log", "", "the cluster's log cannot be written on this node: " + meta.Plain(err)})
 	}
 	if err := n.State.Err(); err != nil {
-		all = append(all, wrong{"cluster", "", "this node does not follow the cluster: " + meta.Plain(err)})
+		all = append(all, fault{"cluster", "", "this node does not follow the cluster: " + meta.Plain(err)})
 	}
 	return all
 }
 
 // ofDaemon has the other faults.
-func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
+func (n *status) ofDaemon(tiers []control.Tier) (all []fault) {
 	add := func(kind, of, format string, args ...any) {
-		all = append(all, wrong{kind, of, fmt.Sprintf(format, args...)})
+		all = append(all, fault{kind, of, fmt.Sprintf(format, args...)})
 	}
 	for _, t := range tiers {
 		if t.Name != control.TierNVMe {
@@ -142,9 +142,9 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []wrong) {
 	if why := n.tree.PoolRefused(); why != "" {
 		add("passthrough", "shuffle", "files of the shuffle pool go through the daemon, as the kernel takes none of their file system, which is so if that is stacked on others: %s", why)
 	}
-	all = append(all, n.all.datasets.wrongs()...)
+	all = append(all, n.all.datasets.faults()...)
 	all = append(all, n.all.asideWarnings()...)
-	all = append(all, n.all.shuffles.wrongs()...)
+	all = append(all, n.all.shuffles.faults()...)
 	if short := n.Views.ShortageNow(); short != "" {
 		add("memory", "", "%s", short)
 	}
@@ -172,7 +172,7 @@ func hdfsOf(s hdfs.Stats) control.HDFS {
 // Look looks at what is wrong.
 func (n *status) Look() {
 	tiers, _ := n.Kept.Stats()
-	n.health.note(n.wrongs(n.all.Cluster(), tiers))
+	n.health.note(n.faults(n.all.Cluster(), tiers))
 }
 
 // Watch looks until ctx is done.
