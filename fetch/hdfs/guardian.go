@@ -14,7 +14,8 @@ import (
 )
 
 // A guardian knows how connections to the datanodes of a cluster are guarded: by the
-// configuration, or as the namenode says. It reuses the namenode's answer for a while.
+// configuration, or as the namenode says. It reuses the namenode's answer for a while. The lock
+// guards the answer, and is not held while the namenode is asked.
 type guardian struct {
 	names   *namenode.Client
 	encrypt bool     // the configuration says so

@@ -23,10 +23,12 @@ import (
 // may write the lock file is trusted not to truncate it while it is in use. The
 // library never looks at a page of the tree: it is given files whose meta pages
 // were checked here, and only begins transactions.
+//
+// The lock guards the table, and how many holds each environment has. It is held while
+// an environment is opened or closed: neither may overlap with the other for one file, and
+// both take microseconds.
 type Holds struct {
 	mu struct {
-		// Held while an environment is opened or closed: neither may
-		// overlap with the other for one file, and both take microseconds.
 		sync.Mutex
 		open map[fileID]*environment
 	}
@@ -40,7 +42,7 @@ type environment struct {
 	id    fileID
 	env   *lmdb.Env
 	lock  os.FileInfo // the lock file that it uses
-	holds int         // guarded by Holds.mu
+	holds int
 }
 
 // A hold is a read-only transaction that stays open. While it lives and the

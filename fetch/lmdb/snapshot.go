@@ -111,6 +111,8 @@ func (v version) change(now version) string {
 //
 // Neither sees the writers of another machine on a network file system; LMDB
 // does not allow those.
+//
+// The lock guards what was found of the file's time; the file is looked at without it.
 type snapshot struct {
 	place
 	file    *os.File

@@ -2,7 +2,8 @@ package state
 
 import "sync"
 
-// locked is the state of a machine, under its lock.
+// locked is the state of a machine, under its lock: all of it is changed under the lock,
+// and read by many at a time.
 type locked struct {
 	mu struct {
 		sync.RWMutex

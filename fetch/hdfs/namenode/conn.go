@@ -15,7 +15,8 @@ import (
 // A conn is one connection to one namenode, from the dial to its end; it is
 // not opened again. Calls put packets into out and wait for replies by id.
 //
-// Lock order: Client.mu before conn.mu.
+// The lock guards which calls wait, when the namenode said something last, and why the
+// connection ended. That of the Client is taken before it.
 type conn struct {
 	client *Client
 	addr   string
