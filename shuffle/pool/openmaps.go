@@ -8,12 +8,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// What is open of maps to be read, of one job: so many, and each for so long after it was
-// read last.
+// What is open of maps to be read, of one job: so many at most, and each for so long after it
+// was read last.
 const (
-	mostOpened = 1024
+	mostOpened = 4096
 	openedTime = time.Second
 )
 
@@ -80,7 +82,7 @@ func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
 		if m == nil {
 			return nil
 		}
-		if !o.mu.ended && len(o.mu.of) < mostOpened {
+		if !o.mu.ended && len(o.mu.of) < mostOpened && m.leavesDescriptors() {
 			if o.mu.of == nil {
 				o.mu.of = make(map[string]*openedMap)
 			}
@@ -93,6 +95,16 @@ func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
 	}
 	m.readers++
 	return m
+}
+
+// leavesDescriptors reports whether half of what the daemon may have open is left to other
+// things. The kernel gives the lowest free number, so the number tells how many are taken.
+func (m *openedMap) leavesDescriptors() bool {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		panic(err) // there is no kernel without it
+	}
+	return uint64(m.table.Fd()) < limit.Cur/2
 }
 
 // keeps reports whether a map stays open between its readers, as so many do.

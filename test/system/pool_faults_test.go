@@ -333,6 +333,26 @@ func TestPoolWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// A daemon with few descriptors does not keep them all for maps that were read: parts of many
+// maps, as they are, merged and by ranges, are read with those that are left.
+func TestPoolWithFewDescriptors(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=1 copies=1")
+	pid := fmt.Sprint(n.PID())
+	open := len(entries("/proc/" + pid + "/fd"))
+	sh(t, `prlimit --pid "$1" --nofile=$2:`, pid, fmt.Sprint(open+150))
+	for _, spec := range []string{"record=line key=1", "record=line key=1 sort=none", "record=line key=1 by=range"} {
+		got := sh(t, `
+			job=$(mktemp -d "$1/../../jobXXXXXX") && mkdir "$job/s" && cd "$job/s" && echo "maps=300 parts=2 copies=1 $2" >spec
+			for i in $(seq -w 0 299); do echo "key-$i" >.map-000$i.0 && mv -T .map-000$i.0 map-000$i || exit; done
+			cat part-000000 part-000001 | sort | cksum
+			rm -r "$job"`, stage, spec)
+		if want := sh(t, `seq -w 0 299 | sed s/^/key-/ | cksum`); got != want {
+			t.Errorf("%s: %q, want %q", spec, got, want)
+		}
+	}
+}
+
 // A job is removed beside writers that go on: they are told that it is gone, and nothing
 // of it is left.
 func TestRemovedBesideWriters(t *testing.T) {
