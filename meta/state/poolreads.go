@@ -47,19 +47,27 @@ func (r poolReads) PoolLeft(name string) int64 {
 	return p.left(j)
 }
 
-// StagesOfJobs is how many stages each job has, by its number.
-func (r poolReads) StagesOfJobs() map[uint64]int {
+// A PoolTotal is what the stages of a job have come to.
+type PoolTotal struct {
+	Stages int
+	Maps   uint64
+	Bytes  int64 // of one copy of each map
+}
+
+// PoolTotals are those of each job, by its number.
+func (r poolReads) PoolTotals() map[uint64]PoolTotal {
 	s, done := r.read()
 	defer done()
 	p := s.pool()
-	counts := make(map[uint64]int, len(p.jobs.m))
+	totals := make(map[uint64]PoolTotal, len(p.jobs.m))
 	for _, j := range p.jobs.m {
-		counts[j.Number] = 0
+		totals[j.Number] = PoolTotal{}
 	}
-	for k := range p.stages.m {
-		counts[k.Job]++
+	for k, g := range p.stages.m {
+		t := totals[k.Job]
+		totals[k.Job] = PoolTotal{t.Stages + 1, t.Maps + g.Maps, t.Bytes + g.Bytes}
 	}
-	return counts
+	return totals
 }
 
 // Stages are those of a job, by name.

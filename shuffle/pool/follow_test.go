@@ -47,8 +47,8 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 	})
 }
 
-// Jobs and stages are counted as soon as they are made, whatever a node has looked at.
-func TestStagesAreCountedAtOnce(t *testing.T) {
+// Jobs, stages and maps are counted as soon as they are there, whatever a node has looked at.
+func TestStagesAndMapsAreCountedAtOnce(t *testing.T) {
 	s := newSite(t, 1)
 	m := s.members[0]
 	m.stage("one", "maps=2")
@@ -56,8 +56,9 @@ func TestStagesAreCountedAtOnce(t *testing.T) {
 	if _, err := m.MakeJob(t.Context(), "empty", 7, 7, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Stats(); got.Jobs != 2 || got.Stages != 2 {
-		t.Errorf("%d jobs with %d stages are counted, want 2 with 2", got.Jobs, got.Stages)
+	m.commit("one", 0, 0, "words")
+	if got := m.Stats(); got.Jobs != 2 || got.Stages != 2 || got.Maps != 1 || got.Bytes != 5 {
+		t.Errorf("%d jobs, %d stages, %d maps of %d bytes are counted, want 2, 2, 1 of 5", got.Jobs, got.Stages, got.Maps, got.Bytes)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 type State interface {
 	PoolJobs() []state.PoolJob
 	PoolJob(name string) (state.PoolJob, bool)
-	StagesOfJobs() map[uint64]int // by number
+	PoolTotals() map[uint64]state.PoolTotal // by the job's number
 	Stages(job uint64) []state.PoolStage
 	Stage(job uint64, name string) (state.PoolStage, bool)
 	Commit(stage, number uint64) (state.Commit, bool)

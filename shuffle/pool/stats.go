@@ -38,20 +38,22 @@ type tallies struct {
 	}
 }
 
-// Count has the counts of all jobs, by number: their stages as they are now, their maps
+// Count has the counts of all jobs, by number: their stages and maps as they are now, the copies
 // as they were when the pool last looked at itself, seconds ago at most.
 func (p *Pool) Count() map[uint64]Count {
 	p.tallies.mu.Lock()
 	looked := p.tallies.mu.counts
 	p.tallies.mu.Unlock()
 	counts := make(map[uint64]Count)
-	for job, stages := range p.config.State.StagesOfJobs() {
-		counts[job] = Count{stages, looked[job].PoolTally}
+	for job, t := range p.config.State.PoolTotals() {
+		c := looked[job]
+		c.Stages, c.Maps, c.Bytes = t.Stages, t.Maps, t.Bytes
+		counts[job] = c
 	}
 	return counts
 }
 
-// Stats has the room that is used now, and its bounds; maps and copies are as Count has them.
+// Stats has the room that is used now, and its bounds; stages, maps and copies are as Count has them.
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
