@@ -6,9 +6,9 @@ import (
 	"rankfs/meta/state"
 )
 
-// agree has the cluster agree to a step. Whether it does, does not, or the outcome
+// agree has the cluster agree to a TakeUnit. Whether it does, does not, or the outcome
 // is unknown, the scheduler observes afterwards what the cluster's state says.
-func (q *queueLeader) agree(ctx context.Context, s *state.Step) (state.Stepped, error) {
+func (q *queueLeader) agree(ctx context.Context, s *state.TakeUnit) (state.TakenUnit, error) {
 	r, err := q.group.DoFor(ctx, s.Node, s)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -19,9 +19,9 @@ func (q *queueLeader) agree(ctx context.Context, s *state.Step) (state.Stepped, 
 	}
 	q.wake(before)
 	if err != nil {
-		return state.Stepped{}, err
+		return state.TakenUnit{}, err
 	}
-	return *r.Step, nil
+	return *r.Taken, nil
 }
 
 // catchUp observes all workers: some may have left, and units may have come back,

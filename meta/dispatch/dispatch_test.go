@@ -116,7 +116,7 @@ func (c *cluster) Do(_ context.Context, command state.Command) (state.Result, er
 
 func (c *cluster) DoFor(ctx context.Context, _ string, command state.Command) (state.Result, error) {
 	r, err := c.Do(ctx, command)
-	if _, is := command.(*state.Step); is && c.chance(c.mu.silent) {
+	if _, is := command.(*state.TakeUnit); is && c.chance(c.mu.silent) {
 		return state.Result{}, fmt.Errorf("whether a step was made %w", meta.ErrUnavailable)
 	}
 	return r, err

@@ -9,7 +9,7 @@
 //   - The [Leader] answers on the node that leads the cluster. For each queue it has
 //     a queueLeader, which asks a [queue.Scheduler] for advice.
 //   - The cluster's state (package state) decides. Advice counts for nothing until a
-//     state.Step was agreed to, and everything that a queueLeader knows can be
+//     state.TakeUnit was agreed to, and everything that a queueLeader knows can be
 //     restored from that state by the next leader.
 //
 // So a unit has one finisher, whichever nodes fail: a reader repeats its request

@@ -9,15 +9,15 @@ import (
 // scheduler's advice for all workers as it was.
 func (q *queueLeader) peek(r TakeRequest) (PeekReply, error) {
 	if !q.isCurrent() {
-		return PeekReply{}, nil // the leader of the new run has the reply
+		return PeekReply{}, nil // the leader of the queue as it is now has the reply
 	}
 	q.catchUp()
-	step, _, replied := q.resume(r)
+	c, _, replied := q.resume(r)
 	if replied != nil {
 		return PeekReply{Ready: true}, nil
 	}
 	all, _ := q.machine.Queue(q.view)
-	if step.Finish && q.ends(r, all) {
+	if c.Finish && q.ends(r, all) {
 		return PeekReply{Ready: true}, nil
 	}
 	a, err := q.tryNext(r)
@@ -27,7 +27,7 @@ func (q *queueLeader) peek(r TakeRequest) (PeekReply, error) {
 	// The scheduler takes a worker for busy that would finish its unit by the
 	// request. While units are free, such a worker does not wait for long.
 	free := all.Done+uint64(all.Held)+uint64(all.Aside) < all.Units
-	return PeekReply{Ready: a.Verdict != queue.Wait || step.Finish && free, After: max(0, a.Until-q.now())}, nil
+	return PeekReply{Ready: a.Verdict != queue.Wait || c.Finish && free, After: max(0, a.Until-q.now())}, nil
 }
 
 // ends reports whether a reader has its reply as soon as it finishes what it holds:

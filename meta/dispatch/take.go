@@ -22,9 +22,9 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 	until := time.Now().Add(patience)
 	for {
 		if !q.isCurrent() {
-			return askLater, nil // the leader of the new run has the reply
+			return askLater, nil // the leader of the queue as it is now has the reply
 		}
-		step, known, replied := q.resume(r)
+		c, known, replied := q.resume(r)
 		if replied != nil {
 			return *replied, nil
 		}
@@ -33,14 +33,14 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 			return TakeReply{}, err
 		}
 		if advice.Verdict == queue.Take {
-			step.Take = int64(advice.Unit)
+			c.Take = int64(advice.Unit)
 		}
-		if step.Take >= 0 || step.Finish || advice.Verdict == queue.Over && !known {
-			stepped, err := q.agree(ctx, step)
+		if c.Take >= 0 || c.Finish || advice.Verdict == queue.Over && !known {
+			taken, err := q.agree(ctx, c)
 			if err != nil {
 				return TakeReply{}, err
 			}
-			if reply, final := replyTo(stepped); final {
+			if reply, final := replyTo(taken); final {
 				return reply, nil
 			}
 			continue // the advice was for a worker that held a unit, or for another state
@@ -56,29 +56,29 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 	}
 }
 
-// resume is the step that a request goes on with, without a unit yet, or the reply
-// that it had already. A request may take several steps: their nonces are its number
+// resume is the command that a request goes on with, without a unit yet, or the reply
+// that it had already. A request may take several commands: their nonces are its number
 // and, in the last eight bits, their count.
-func (q *queueLeader) resume(r TakeRequest) (step *state.Step, known bool, replied *TakeReply) {
-	step = &state.Step{
+func (q *queueLeader) resume(r TakeRequest) (c *state.TakeUnit, known bool, replied *TakeReply) {
+	c = &state.TakeUnit{
 		View: r.View, Worker: r.Worker, Node: r.Node, Rank: r.Rank,
 		Finish: r.Finish, Take: -1, Nonce: r.Number << 8,
 	}
-	nonce, last, known := q.machine.LastStep(r.View, r.Worker)
+	nonce, last, known := q.machine.LastTaken(r.View, r.Worker)
 	if !known || nonce>>8 != r.Number {
-		return step, known, nil
+		return c, known, nil
 	}
 	if reply, final := replyTo(last); final {
 		return nil, known, &reply
 	}
-	step.Finish = false
-	step.Nonce |= (nonce + 1) & 0xff
-	return step, known, nil
+	c.Finish = false
+	c.Nonce |= (nonce + 1) & 0xff
+	return c, known, nil
 }
 
-// replyTo is the reply that a step is, if it is final: it took a unit, or the reader
+// replyTo makes a result the reply, if it is final: it took a unit, or the reader
 // has to be told that the unit before was lost to it.
-func replyTo(s state.Stepped) (reply TakeReply, final bool) {
+func replyTo(s state.TakenUnit) (reply TakeReply, final bool) {
 	lost := s.Finish == state.Lost || s.Finish == state.Returned
 	return TakeReply{Unit: s.Unit, Lost: lost}, lost || s.Unit >= 0
 }

@@ -150,7 +150,7 @@ func (s thing) step(a asked) (thing, seen) {
 	if s.left[a.worker] {
 		return s, seen{value: "left"}
 	}
-	r := state.Stepped{Unit: -1, Finished: -1}
+	r := state.TakenUnit{Unit: -1, Finished: -1}
 	if a.finish {
 		r.Finished, r.Finish = s.held[a.worker], state.Finished
 		switch {

@@ -201,7 +201,7 @@ type asked struct {
 type seen struct {
 	unknown bool
 	value   string
-	step    state.Stepped
+	step    state.TakenUnit
 }
 
 // record does something and writes down when, and what came of it.
@@ -406,7 +406,7 @@ func (w *stepper) die() {
 // make makes a step, and makes it again until its outcome is known.
 func (w *stepper) make(finish bool, take int64) seen {
 	w.turn++
-	s := &state.Step{View: w.queue(), Worker: w.name(), Node: w.node(), Finish: finish, Take: take, Nonce: w.turn}
+	s := &state.TakeUnit{View: w.queue(), Worker: w.name(), Node: w.node(), Finish: finish, Take: take, Nonce: w.turn}
 	a := asked{kind: "step", worker: w.slot(), finish: finish, take: take}
 	return w.record(w.client, a, func(context.Context) (seen, error) {
 		var err error
@@ -418,7 +418,7 @@ func (w *stepper) make(finish bool, take int64) seen {
 			cancel()
 			switch {
 			case err == nil:
-				return seen{step: *r.Step}, nil
+				return seen{step: *r.Taken}, nil
 			case errors.Is(err, meta.ErrDenied):
 				return seen{value: "left"}, nil
 			case !errors.Is(err, meta.ErrUnavailable):

@@ -19,7 +19,7 @@ func BenchmarkStep(b *testing.B) {
 	commands := make([][]byte, 0, 1<<16)
 	next := func(n int) []byte {
 		w := n % workers
-		step := &state.Step{
+		step := &state.TakeUnit{
 			View: view(1, workers), Worker: fmt.Sprintf("%032x", w), Node: id(1 + w%16), Rank: uint64(w),
 			Finish: true, Take: int64(n), Nonce: uint64(n),
 		}
@@ -41,7 +41,7 @@ func BenchmarkStep(b *testing.B) {
 			b.StartTimer()
 		}
 		c.index++
-		if r, err := c.m.Apply(c.index, commands[n%cap(commands)]); err != nil || r.Step.Unit != int64(n) {
+		if r, err := c.m.Apply(c.index, commands[n%cap(commands)]); err != nil || r.Taken.Unit != int64(n) {
 			b.Fatalf("%s, %v", text(r), err)
 		}
 	}
@@ -78,7 +78,7 @@ func largeQueue(c *cluster, view string) {
 	c.do(&state.OpenQueue{View: view, Generation: 1, Units: units, Policy: "flow"})
 	for n, unit := range rand.Perm(units)[:units/2/16] { // a sixteenth of the commands; pages fill all the same
 		w := n % 256
-		c.do(&state.Step{
+		c.do(&state.TakeUnit{
 			View: view, Worker: fmt.Sprintf("%032x", w), Node: id(1 + w%64), Rank: uint64(w),
 			Finish: true, Take: int64(unit), Nonce: uint64(n),
 		})
@@ -102,7 +102,7 @@ func BenchmarkLarge(b *testing.B) {
 			return &state.Settle{View: view(n, 1024), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1024}}}
 		},
 		"step after a snapshot": func() state.Command {
-			return &state.Step{View: view(1, 1024), Worker: fmt.Sprintf("%032x", 1), Node: id(2), Rank: 1, Finish: true, Take: -1, Nonce: uint64(n)}
+			return &state.TakeUnit{View: view(1, 1024), Worker: fmt.Sprintf("%032x", 1), Node: id(2), Rank: 1, Finish: true, Take: -1, Nonce: uint64(n)}
 		},
 	}
 	for name, command := range commands {

@@ -48,12 +48,12 @@ const (
 	MaxSettingKey   = 64
 	MaxSettingValue = 4096
 
-	MaxPoolJobs = 1 << 12
-	MaxUserJobs = 64      // of one user
-	MaxStages   = 1 << 14 // of all jobs
-	MaxCommits  = 1 << 18 // maps of all stages: 35 MiB
-	MaxMapBytes = 1 << 41 // of one map: so that what copies of all have is a number
-	MaxBatch    = 1 << 10 // maps that are committed by one command: 30 KB
+	MaxPoolJobs   = 1 << 12
+	MaxUserJobs   = 64      // of one user
+	MaxStages     = 1 << 14 // of all jobs
+	MaxCommits    = 1 << 18 // maps of all stages: 35 MiB
+	MaxMapBytes   = 1 << 41 // of one map: so that what copies of all have is a number
+	MaxCommitMaps = 1 << 10 // maps that are committed by one command: 30 KB
 
 	MaxVoters = 64 // noted in a command; five vote, and some more while that changes
 

@@ -167,8 +167,8 @@ func TestRankMapBounds(t *testing.T) {
 func TestWorkerBounds(t *testing.T) {
 	c := founded(t, 1)
 	c.do(&state.OpenQueue{View: view(1, 1), Generation: 1, Units: 2 * state.MaxWorkers, Policy: "flow"})
-	step := func(worker int, take int64) *state.Step {
-		return &state.Step{View: view(1, 1), Worker: fmt.Sprint(worker), Node: id(1), Take: take, Nonce: 1}
+	step := func(worker int, take int64) *state.TakeUnit {
+		return &state.TakeUnit{View: view(1, 1), Worker: fmt.Sprint(worker), Node: id(1), Take: take, Nonce: 1}
 	}
 	knows := func(worker int) bool {
 		_, ok := c.m.Worker(view(1, 1), fmt.Sprint(worker))

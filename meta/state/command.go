@@ -55,12 +55,12 @@ func (e *Entry) version() int {
 // A Result is the result of a command. Of its fields those are set that the
 // kind of command names.
 type Result struct {
-	Node       *Node        `json:",omitempty"` // Admit: the node as it is entered now
-	Generation uint64       `json:",omitempty"` // PutDataset: of the dataset now
-	Before     string       `json:",omitempty"` // Claim: the node that held the rank before; empty if none did
-	Plan       *SettledPlan `json:",omitempty"` // Settle: the plan that is settled now
-	Queue      *Queue       `json:",omitempty"` // OpenQueue, ResetQueue: the queue as it is now
-	Step       *Stepped     `json:",omitempty"` // Step
+	Node       *Node        `json:",omitempty"`     // Admit: the node as it is entered now
+	Generation uint64       `json:",omitempty"`     // PutDataset: of the dataset now
+	Before     string       `json:",omitempty"`     // Claim: the node that held the rank before; empty if none did
+	Plan       *SettledPlan `json:",omitempty"`     // Settle: the plan that is settled now
+	Queue      *Queue       `json:",omitempty"`     // OpenQueue, ResetQueue: the queue as it is now
+	Taken      *TakenUnit   `json:"Step,omitempty"` // TakeUnit
 
 	Job    *PoolJob    `json:",omitempty"` // MakeJob, UseJob: the job as it is now
 	Stage  *PoolStage  `json:",omitempty"` // MakeStage, SpecifyStage, BeginStage, SealStage, ResetStage: the stage as it is now

@@ -28,7 +28,7 @@ func seeds() []state.Command {
 		&state.Settle{View: view(7, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}},
 		&state.Unsettle{View: view(1, 2)},
 		&state.OpenQueue{View: view(7, 2), Generation: 1, Units: 10, Policy: "flow"},
-		&state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 7, Nonce: 99},
+		&state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 7, Nonce: 99},
 		&state.LeaveQueue{View: view(1, 2), Worker: "a<"},
 		&state.ResetQueue{View: view(1, 2)},
 		&state.DropQueue{View: view(1, 2)},

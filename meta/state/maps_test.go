@@ -141,8 +141,8 @@ func TestAChangeCopiesAPage(t *testing.T) {
 // manyMaps is a stage with as many maps.
 func manyMaps(t testing.TB, n uint64) (*cluster, *state.Machine) {
 	c := pooled(t, "parts=1 copies=1")
-	for first := uint64(0); first < n; first += state.MaxBatch {
-		c.do(batchOf(other, some(first, min(n-first, state.MaxBatch))...))
+	for first := uint64(0); first < n; first += state.MaxCommitMaps {
+		c.do(batchOf(other, some(first, min(n-first, state.MaxCommitMaps))...))
 	}
 	return c, c.m
 }

@@ -15,7 +15,7 @@ type modelQueue struct {
 type modelWorker struct {
 	state.Worker
 	nonce uint64
-	last  state.Stepped
+	last  state.TakenUnit
 }
 
 func (m *model) giveBack(cause state.Cause, which func(*modelWorker) bool) {
@@ -79,7 +79,7 @@ func (m *model) open(c *state.OpenQueue) (state.Result, error) {
 	return state.Result{Queue: q.info()}, nil
 }
 
-func (m *model) step(c *state.Step) (state.Result, error) {
+func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 	q := m.queues[c.View]
 	if q == nil {
 		return state.Result{}, meta.ErrNotExist
@@ -95,7 +95,7 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 		case w.Node != c.Node || w.Rank != c.Rank:
 			return state.Result{}, meta.ErrInvalid
 		case w.nonce == c.Nonce:
-			return state.Result{Step: &w.last}, nil
+			return state.Result{Taken: &w.last}, nil
 		case c.Take >= 0 && !c.Finish && w.Unit >= 0:
 			return state.Result{}, meta.ErrInvalid
 		}
@@ -111,7 +111,7 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 		w = &modelWorker{Worker: state.Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank, Unit: -1}}
 		q.workers[c.Worker] = w
 	}
-	r := state.Stepped{Unit: -1, Finished: -1}
+	r := state.TakenUnit{Unit: -1, Finished: -1}
 	if c.Finish {
 		r.Finish, r.Finished = state.Returned, w.Unit
 		if w.Unit >= 0 {
@@ -145,7 +145,7 @@ func (m *model) step(c *state.Step) (state.Result, error) {
 		}
 	}
 	w.Seen, w.nonce, w.last = m.now, c.Nonce, r
-	return state.Result{Step: &r}, nil
+	return state.Result{Taken: &r}, nil
 }
 
 func (m *model) leave(c *state.LeaveQueue) {

@@ -109,7 +109,7 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		delete(m.plans, c.View)
 	case *state.OpenQueue:
 		return m.open(c)
-	case *state.Step:
+	case *state.TakeUnit:
 		return m.step(c)
 	case *state.LeaveQueue:
 		m.leave(c)

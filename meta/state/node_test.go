@@ -13,7 +13,7 @@ func TestRemovedNode(t *testing.T) {
 	c := founded(t, 3)
 	c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: id(2)})
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 9, Policy: "flow"})
-	c.do(&state.Step{View: view(1, 2), Worker: "w", Node: id(2), Take: 3})
+	c.do(&state.TakeUnit{View: view(1, 2), Worker: "w", Node: id(2), Take: 3})
 	c.do(&state.Remove{ID: id(2)})
 	if got := c.m.Claims("d", 2).Nodes(); got[0] != "" || got[1] != id(2) {
 		t.Fatalf("claims %q", got)
@@ -27,7 +27,7 @@ func TestRemovedNode(t *testing.T) {
 		&state.Admit{TokenHash: index(1), Node: nodeOf(2)},
 		&state.Move{ID: id(2), Addr: "a:1"},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(2)},
-		&state.Step{View: view(1, 2), Worker: "v", Node: id(2), Take: 4},
+		&state.TakeUnit{View: view(1, 2), Worker: "v", Node: id(2), Take: 4},
 		&state.Health{ID: id(2), Up: true},
 		&state.Begin{ID: id(2), Addr: "a:1", Life: 1},
 	}
@@ -48,7 +48,7 @@ func TestLives(t *testing.T) {
 	v := view(1, 2)
 	c.do(&state.OpenQueue{View: v, Generation: 1, Units: 9, Policy: "flow"})
 	take := func(unit int64) {
-		c.do(&state.Step{View: v, Worker: "w", Node: id(2), Take: unit, Nonce: uint64(unit)})
+		c.do(&state.TakeUnit{View: v, Worker: "w", Node: id(2), Take: unit, Nonce: uint64(unit)})
 	}
 	holds := func(unit int64, up bool) {
 		t.Helper()

@@ -126,10 +126,10 @@ func (p *pool) write(f *frameWriter) {
 	for _, k := range slices.SortedFunc(maps.Keys(p.stages.m), compareStages) {
 		g := p.stages.m[k]
 		f.json('G', g)
-		for some := range slices.Chunk(p.dirs(g.Number), MaxBatch) {
+		for some := range slices.Chunk(p.dirs(g.Number), MaxCommitMaps) {
 			f.json('D', dirFrame{g.Number, some})
 		}
-		for some := range chunks(p.maps(g.Number), MaxBatch) {
+		for some := range chunks(p.maps(g.Number), MaxCommitMaps) {
 			f.json('M', commitFrame{g.Number, some})
 		}
 	}

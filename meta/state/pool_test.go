@@ -174,7 +174,7 @@ func TestBatches(t *testing.T) {
 	c.refuseCommit(meta.ErrOvertaken, k)
 	two := batchOf(other, state.Commit{Map: 2}, state.Commit{Map: 3})
 	two.Maps[0].Maps[1].Writer = hostile
-	many := batchOf(other, make([]state.Commit, state.MaxBatch+1)...)
+	many := batchOf(other, make([]state.Commit, state.MaxCommitMaps+1)...)
 	for i := range many.Maps[0].Maps {
 		many.Maps[0].Maps[i].Map = uint64(i)
 	}

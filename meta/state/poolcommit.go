@@ -28,8 +28,8 @@ func (c *CommitMaps) about(*state) string {
 }
 
 func (c *CommitMaps) check() error {
-	if n := c.Maps.Len(); n == 0 || n > MaxBatch {
-		return fmt.Errorf("commit of %d maps %w: a command has 1 to %d", n, meta.ErrInvalid, MaxBatch)
+	if n := c.Maps.Len(); n == 0 || n > MaxCommitMaps {
+		return fmt.Errorf("commit of %d maps %w: a command has 1 to %d", n, meta.ErrInvalid, MaxCommitMaps)
 	}
 	for i, g := range c.Maps {
 		err := first(must(len(g.Maps) > 0 && (i == 0 || g.Stage > c.Maps[i-1].Stage), meta.ErrInvalid), g.Maps.check(c.about(nil)))

@@ -26,7 +26,7 @@ func (r queueReads) Queues() []Queue {
 }
 
 // A QueueState is a queue as a scheduler has to know it before its first
-// choice. Afterwards the results of steps say what changes.
+// choice. Afterwards the results of TakeUnit say what changes.
 type QueueState struct {
 	Queue
 	Workers  []Worker  // by id, those that have left included
@@ -74,17 +74,17 @@ func (r queueReads) Workers(view string) (all []Worker) {
 	return all
 }
 
-// LastStep is the last step of a worker: its nonce, and what came of it.
-func (r queueReads) LastStep(view, id string) (nonce uint64, last Stepped, ok bool) {
+// LastTaken is the last request of a worker: its nonce and its result.
+func (r queueReads) LastTaken(view, id string) (nonce uint64, last TakenUnit, ok bool) {
 	s, done := r.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {
-		return 0, Stepped{}, false
+		return 0, TakenUnit{}, false
 	}
 	w := q.workers[id]
 	if w == nil {
-		return 0, Stepped{}, false
+		return 0, TakenUnit{}, false
 	}
 	return w.Nonce, w.Last, true
 }

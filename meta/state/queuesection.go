@@ -10,7 +10,7 @@ import (
 func (*queues) commands() []command {
 	return []command{
 		{kind: 15, blank: blank[OpenQueue], by: members},
-		{kind: 16, blank: blank[Step], by: owns},
+		{kind: 16, blank: blank[TakeUnit], by: owns},
 		{kind: 17, blank: blank[LeaveQueue], by: owns},
 		{kind: 18, blank: blank[ResetQueue], by: members},
 		{kind: 19, blank: blank[DropQueue], by: operators},

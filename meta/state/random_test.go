@@ -39,7 +39,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 		if len(m.queues) > 0 && flag() {
 			v = rapid.SampledFrom(sortedKeys(m.queues)).Draw(t, "queue")
 		}
-		return &state.Step{
+		return &state.TakeUnit{
 			View: v, Worker: fmt.Sprint("w", n), Node: id(1 + n%3), Rank: uint64(n % 2), Finish: flag(),
 			Take: rapid.Int64Range(-1, 4).Draw(t, "unit"), Nonce: rapid.Uint64Range(0, 5).Draw(t, "nonce"),
 		}
@@ -124,7 +124,7 @@ func TestModel(t *testing.T) {
 			begin(&state.PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: index(1)})
 			begin(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 5, Policy: "flow"})
 			for n := range rapid.IntRange(0, 4).Draw(t, "returns") {
-				begin(&state.Step{View: view(1, 2), Worker: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})
+				begin(&state.TakeUnit{View: view(1, 2), Worker: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})
 				begin(&state.LeaveQueue{View: view(1, 2), Worker: fmt.Sprint("v", n)})
 			}
 		}

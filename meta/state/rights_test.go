@@ -38,7 +38,7 @@ func roled(t testing.TB) *cluster {
 	}
 	c.do(signedBy(hostile, &state.PutDataset{Name: "d", Registration: []byte(`{}`), Index: index(1)}))
 	c.do(signedBy(other, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 10, Policy: "flow"}))
-	c.do(signedBy(other, &state.Step{View: view(1, 2), Worker: "w", Node: other, Take: 3, Nonce: 1}))
+	c.do(signedBy(other, &state.TakeUnit{View: view(1, 2), Worker: "w", Node: other, Take: 3, Nonce: 1}))
 	return c
 }
 
@@ -89,7 +89,7 @@ func permissions() []permission {
 			return &state.OpenQueue{View: view(2, 2), Generation: 1, Units: 10, Policy: "flow"}
 		}, "omsl"},
 		{"Step", func() state.Command {
-			return &state.Step{View: view(1, 2), Worker: "w", Node: other, Finish: true, Take: 4, Nonce: 2}
+			return &state.TakeUnit{View: view(1, 2), Worker: "w", Node: other, Finish: true, Take: 4, Nonce: 2}
 		}, "sl"},
 		{"LeaveQueue", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "w"} }, "sl"},
 		{"LeaveQueue of nobody's worker", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "x"} }, "omsl"},

@@ -28,8 +28,8 @@ func roomy(t *testing.T) *state {
 	do(&PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: idString(1)})
 	for epoch := range 2 {
 		do(&OpenQueue{View: viewOf(epoch), Generation: 1, Units: 1, Policy: "flow"})
-		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
-		do(&Step{View: viewOf(epoch), Worker: "w", Node: idString(1), Finish: true, Take: -1, Nonce: 2})
+		do(&TakeUnit{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
+		do(&TakeUnit{View: viewOf(epoch), Worker: "w", Node: idString(1), Finish: true, Take: -1, Nonce: 2})
 	}
 	return s
 }
@@ -41,7 +41,7 @@ func viewOf(epoch int) string {
 // Bounds that take too long to reach: what is counted is set to them.
 func TestDistantBounds(t *testing.T) {
 	another := &PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: idString(2)}
-	step := &Step{View: viewOf(0), Worker: "v", Node: idString(1), Take: -1}
+	step := &TakeUnit{View: viewOf(0), Worker: "v", Node: idString(1), Take: -1}
 	tests := []struct {
 		name    string
 		full    func(*state)
@@ -84,7 +84,7 @@ func holding(s *state) {
 func TestAllWorkers(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{
-		&Step{View: viewOf(1), Worker: "stays", Node: idString(1), Take: -1, Nonce: 1},
+		&TakeUnit{View: viewOf(1), Worker: "stays", Node: idString(1), Take: -1, Nonce: 1},
 		&LeaveQueue{View: viewOf(1), Worker: "left"},
 		&LeaveQueue{View: viewOf(0), Worker: "left"},
 	} {
@@ -93,7 +93,7 @@ func TestAllWorkers(t *testing.T) {
 		}
 	}
 	s.queues().workers = MaxAllWorkers
-	if _, err := (&Step{View: viewOf(0), Worker: "new", Node: idString(1), Take: -1, Nonce: 1}).apply(s); err != nil {
+	if _, err := (&TakeUnit{View: viewOf(0), Worker: "new", Node: idString(1), Take: -1, Nonce: 1}).apply(s); err != nil {
 		t.Fatal(err)
 	}
 	for epoch, want := range []string{"left new w", "stays w"} {
@@ -110,7 +110,7 @@ func TestAllSuspects(t *testing.T) {
 		s.queues().suspects = MaxAllSuspects - spare
 		for _, c := range []Command{
 			&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
-			&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
+			&TakeUnit{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
 			&LeaveQueue{View: viewOf(2), Worker: "w"},
 		} {
 			if _, err := c.apply(s); err != nil {
@@ -140,7 +140,7 @@ func TestCounts(t *testing.T) {
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
 		&Settle{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
 		&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
-		&Step{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
+		&TakeUnit{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
 		&LeaveQueue{View: viewOf(2), Worker: "w"},
 		&RemoveDataset{Name: "d", Generation: 1},
 	} {

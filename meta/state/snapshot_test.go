@@ -36,7 +36,7 @@ func full(t testing.TB) *cluster {
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 100_000, Policy: "flow", Seed: 1 << 60})
 	c.do(&state.OpenQueue{View: view(2, 2), Generation: 1, Units: 0, Policy: "probability"})
 	for n := range int64(3) {
-		c.do(&state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 40_000 * n, Nonce: uint64(n)})
+		c.do(&state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 40_000 * n, Nonce: uint64(n)})
 	}
 	c.do(&state.LeaveQueue{View: view(1, 2), Worker: "b"})
 	for n := range state.MaxReturns {
@@ -59,8 +59,8 @@ func TestSnapshotRestores(t *testing.T) {
 		t.Fatalf("%+v, %+v", p, w)
 	}
 	c.m = read // which goes on where the other was
-	last := &state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 80_000, Nonce: 2}
-	if r := c.do(last); r.Step.Unit != 80_000 || r.Step.Finished != 40_000 {
+	last := &state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 80_000, Nonce: 2}
+	if r := c.do(last); r.Taken.Unit != 80_000 || r.Taken.Finished != 40_000 {
 		t.Fatalf("a step sent again: %s", text(r))
 	}
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(2), Node: nodeOf(9)})
@@ -342,7 +342,7 @@ func TestSnapshotBesideApply(t *testing.T) {
 		}
 	})
 	for n := range 500 {
-		c.do(&state.Step{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: int64(100 * n), Nonce: uint64(n + 10)})
+		c.do(&state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: int64(100 * n), Nonce: uint64(n + 10)})
 		c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 1, Node: id(1 + n%2)})
 		c.do(&state.Settle{View: view(n+10, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
 		if n%100 == 0 {

@@ -18,14 +18,14 @@ func (c *cluster) giveBack(view, worker string, unit int64) {
 	c.do(&state.LeaveQueue{View: view, Worker: worker})
 }
 
-func (c *cluster) take(view, worker string, unit int64) state.Stepped {
+func (c *cluster) take(view, worker string, unit int64) state.TakenUnit {
 	c.t.Helper()
-	return *c.do(c.mine(&state.Step{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Step
+	return *c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Taken
 }
 
 func (c *cluster) finish(view, worker string) state.Finish {
 	c.t.Helper()
-	return c.do(c.mine(&state.Step{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Step.Finish
+	return c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Taken.Finish
 }
 
 func (c *cluster) returns(view string) []int {
@@ -49,13 +49,13 @@ func TestSetAside(t *testing.T) {
 	for range 3 { // its node flaps: that is one worker still
 		c.do(&state.Health{ID: id(1)})
 		c.do(&state.Health{ID: id(1), Up: true})
-		c.do(&state.Step{View: v, Worker: "b", Node: id(1), Take: 1, Nonce: c.index})
+		c.do(&state.TakeUnit{View: v, Worker: "b", Node: id(1), Take: 1, Nonce: c.index})
 	}
 	c.m = through(t, c.m) // as a new leader would know it
 	if got := c.returns(v); !slices.Equal(got, []int{2}) {
 		t.Fatalf("returned by %d workers", got)
 	}
-	c.do(&state.Step{View: v, Worker: "c", Node: id(2), Take: 1, Nonce: 1})
+	c.do(&state.TakeUnit{View: v, Worker: "c", Node: id(2), Take: 1, Nonce: 1})
 	c.do(&state.Remove{ID: id(2)})
 	if q, _ := c.m.Queue(v); q.Aside != 0 {
 		t.Fatalf("%+v", q)

@@ -24,8 +24,8 @@ const (
 	RefusedAside Refusal = "aside"
 )
 
-// Stepped is the result of a step.
-type Stepped struct {
+// TakenUnit is the result of a TakeUnit.
+type TakenUnit struct {
 	Unit     int64   // that was taken; -1 if none
 	Refused  Refusal `json:",omitempty"`
 	Finish   Finish  `json:",omitempty"` // empty if nothing was to be finished

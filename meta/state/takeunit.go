@@ -6,10 +6,10 @@ import (
 	"rankfs/meta"
 )
 
-// Step is the request of a worker for the next unit: it finishes the unit that
+// TakeUnit is the request of a worker for the next unit: it finishes the unit that
 // it holds, and takes the unit that the scheduler has chosen. Either may be
-// left out. The same step again, told by its nonce, has the same result.
-type Step struct {
+// left out. The same request again, told by its nonce, has the same result.
+type TakeUnit struct {
 	Entry
 	View   string
 	Worker string
@@ -20,27 +20,27 @@ type Step struct {
 	Nonce  uint64
 }
 
-func (c *Step) about(*state) string { return c.Node }
+func (c *TakeUnit) about(*state) string { return c.Node }
 
-func (c *Step) check() error {
+func (c *TakeUnit) check() error {
 	if c.Take < -1 || c.Take >= MaxUnits || c.Rank >= meta.MaxRanks || len(c.View) > 2*maxText {
-		return fmt.Errorf("step of rank %d to unit %d %w", c.Rank, c.Take, meta.ErrInvalid)
+		return fmt.Errorf("request of rank %d for unit %d %w", c.Rank, c.Take, meta.ErrInvalid)
 	}
 	return first(checkWorker(c.Worker), checkID(c.Node))
 }
 
-func (c *Step) apply(s *state) (Result, error) {
+func (c *TakeUnit) apply(s *state) (Result, error) {
 	q, err := s.queues().opened(c.View)
 	if err != nil {
 		return Result{}, err
 	}
 	w := q.workers[c.Worker]
-	if err := c.mayStep(s, q, w); err != nil {
+	if err := c.mayTake(s, q, w); err != nil {
 		return Result{}, fmt.Errorf("queue of %s: %w", c.View, err)
 	}
 	if w != nil && w.Nonce == c.Nonce {
 		last := w.Last
-		return Result{Step: &last}, nil
+		return Result{Taken: &last}, nil
 	}
 	if w == nil {
 		if err := s.queues().roomForWorker(s, q); err != nil {
@@ -53,13 +53,13 @@ func (c *Step) apply(s *state) (Result, error) {
 	if mine == nil {
 		mine = s.queues().enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank}, s.Now)
 	}
-	stepped := c.step(s, q, mine)
-	return Result{Step: &stepped}, nil
+	taken := c.take(s, q, mine)
+	return Result{Taken: &taken}, nil
 }
 
-// mayStep refuses what a worker cannot ask for. A step that was made already
+// mayTake refuses what a worker cannot ask for. A request that was answered already
 // is not asked what it may.
-func (c *Step) mayStep(s *state, q *queue, w *worker) error {
+func (c *TakeUnit) mayTake(s *state, q *queue, w *worker) error {
 	n, err := s.nodes().member(c.Node)
 	switch {
 	case err != nil:
@@ -82,9 +82,9 @@ func (c *Step) mayStep(s *state, q *queue, w *worker) error {
 	return nil
 }
 
-// step makes the step and remembers it.
-func (c *Step) step(s *state, q *queue, w *worker) Stepped {
-	r := Stepped{Unit: -1, Finished: -1}
+// take finishes a unit, takes another, and remembers the result.
+func (c *TakeUnit) take(s *state, q *queue, w *worker) TakenUnit {
+	r := TakenUnit{Unit: -1, Finished: -1}
 	if c.Finish {
 		r.Finished = w.Unit
 		r.Finish = s.queues().finish(q, w, s.Now)

@@ -17,37 +17,37 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("the second to open it got %+v", second)
 	}
 	var nonce uint64
-	step := func(worker int, finish bool, take int64) *state.Step {
+	step := func(worker int, finish bool, take int64) *state.TakeUnit {
 		nonce++
-		return &state.Step{
+		return &state.TakeUnit{
 			View: v, Worker: fmt.Sprint(worker), Node: id(1 + worker%3), Rank: uint64(worker % 3),
 			Finish: finish, Take: take, Nonce: nonce,
 		}
 	}
-	expect := func(s *state.Step, want state.Stepped) {
+	expect := func(s *state.TakeUnit, want state.TakenUnit) {
 		t.Helper()
 		for range 2 { // the second time it is sent again
-			if got := c.do(s).Step; *got != want {
+			if got := c.do(s).Taken; *got != want {
 				t.Fatalf("got %+v, want %+v", *got, want)
 			}
 		}
 	}
-	expect(step(0, false, 5), state.Stepped{Unit: 5, Finished: -1})
-	expect(step(1, false, 5), state.Stepped{Unit: 5, Finished: -1})
-	expect(step(2, false, 5), state.Stepped{Unit: -1, Finished: -1, Refused: state.RefusedHeld})
+	expect(step(0, false, 5), state.TakenUnit{Unit: 5, Finished: -1})
+	expect(step(1, false, 5), state.TakenUnit{Unit: 5, Finished: -1})
+	expect(step(2, false, 5), state.TakenUnit{Unit: -1, Finished: -1, Refused: state.RefusedHeld})
 	c.refuse(meta.ErrInvalid, step(0, false, 6))  // holds 5
 	c.refuse(meta.ErrInvalid, step(2, true, 100)) // there are 100
-	expect(step(2, true, 6), state.Stepped{Unit: 6, Finish: state.Returned, Finished: -1})
-	expect(step(0, true, 7), state.Stepped{Unit: 7, Finish: state.Finished, Finished: 5})
-	expect(step(1, true, 5), state.Stepped{Unit: -1, Finish: state.Lost, Finished: 5, Refused: state.RefusedDone})
-	expect(step(2, true, 8), state.Stepped{Unit: 8, Finish: state.Finished, Finished: 6})
+	expect(step(2, true, 6), state.TakenUnit{Unit: 6, Finish: state.Returned, Finished: -1})
+	expect(step(0, true, 7), state.TakenUnit{Unit: 7, Finish: state.Finished, Finished: 5})
+	expect(step(1, true, 5), state.TakenUnit{Unit: -1, Finish: state.Lost, Finished: 5, Refused: state.RefusedDone})
+	expect(step(2, true, 8), state.TakenUnit{Unit: 8, Finish: state.Finished, Finished: 6})
 
 	down := id(1 + 2%3)
 	c.do(&state.Health{ID: down})
 	c.refuse(meta.ErrUnavailable, step(2, false, 9))
-	expect(step(2, true, -1), state.Stepped{Unit: -1, Finish: state.Returned, Finished: -1})
+	expect(step(2, true, -1), state.TakenUnit{Unit: -1, Finish: state.Returned, Finished: -1})
 	c.do(&state.Health{ID: down, Up: true})
-	expect(step(1, false, 8), state.Stepped{Unit: 8, Finished: -1})
+	expect(step(1, false, 8), state.TakenUnit{Unit: 8, Finished: -1})
 
 	c.do(&state.LeaveQueue{View: v, Worker: "1"})
 	c.refuse(meta.ErrDenied, step(1, false, 9))
@@ -68,7 +68,7 @@ func TestSteps(t *testing.T) {
 	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Done != 0 || r.Held != 0 {
 		t.Fatalf("%+v", r)
 	}
-	expect(step(0, true, 5), state.Stepped{Unit: 5, Finish: state.Returned, Finished: -1})
+	expect(step(0, true, 5), state.TakenUnit{Unit: 5, Finish: state.Returned, Finished: -1})
 	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Held != 1 { // sent again
 		t.Fatalf("%+v", r)
 	}

@@ -16,16 +16,16 @@ type Worker struct {
 	Since int64  // time of the cluster when it took that
 	Units uint64 // that it has worked through, finished or lost
 	Busy  int64  // nanoseconds that it held them
-	Seen  int64  // time of the cluster of its last step
+	Seen  int64  // time of the cluster of its last request
 	Left  bool   `json:",omitempty"`
 }
 
-// A worker is a Worker and its last step. It stays when the worker has left:
-// a step of it that comes late must not take a unit that would never be returned.
+// A worker is a Worker and its last request. It stays when the worker has left:
+// a request of it that comes late must not take a unit that would never be returned.
 type worker struct {
 	Worker
 	Nonce uint64
-	Last  Stepped
+	Last  TakenUnit
 	era   uint64
 }
 

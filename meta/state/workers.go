@@ -12,7 +12,7 @@ import (
 // enter adds a worker that holds nothing. There must be room.
 func (t *queues) enter(q *queue, w Worker, now int64) *worker {
 	w.Unit, w.Seen = -1, now
-	entered := &worker{Worker: w, era: q.era, Last: Stepped{Unit: -1, Finished: -1}}
+	entered := &worker{Worker: w, era: q.era, Last: TakenUnit{Unit: -1, Finished: -1}}
 	q.workers[w.ID] = entered
 	q.here++
 	t.workers++
