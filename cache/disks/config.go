@@ -108,16 +108,16 @@ func (c Config) Try() error {
 func (c Config) enter(one func(Dir) error) error {
 	var errs []error
 	for _, dir := range c.Dirs {
-		if err := one(dir); err != nil && !ill(err) {
+		if err := one(dir); err != nil && !ofDisk(err) {
 			errs = append(errs, fmt.Errorf("nvme directory %s: %w", dir.Path, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ill reports whether an error of entering a directory is its disk's, and not of the path that
+// ofDisk reports whether an error of entering a directory is its disk's, and not of the path that
 // was given, or of another process that has it.
-func ill(err error) bool {
+func ofDisk(err error) bool {
 	return !meta.Impossible(err) && !slices.ContainsFunc([]error{
 		meta.ErrInvalid, meta.ErrNotExist, meta.ErrBusy, fs.ErrNotExist, fs.ErrPermission, unix.EROFS,
 	}, func(of error) bool { return errors.Is(err, of) })

@@ -28,7 +28,7 @@ type directory struct {
 	budget   *budget
 	health   *health
 	slabs    *slabs
-	nameless *nameless
+	unlinked *unlinked
 	evictor  *evictor
 	index    *index
 	lister   *lister
@@ -40,9 +40,9 @@ func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 	d.budget = &budget{most: dir.Bytes}
 	d.health = newHealth(dir.Path, c)
 	d.slabs = newSlabs(d.budget)
-	d.nameless = &nameless{budget: d.budget, health: d.health}
+	d.unlinked = &unlinked{budget: d.budget, health: d.health}
 	d.evictor = &evictor{
-		first: c.First, floor: c.Floor, budget: d.budget, health: d.health, slabs: d.slabs, nameless: d.nameless,
+		first: c.First, floor: c.Floor, budget: d.budget, health: d.health, slabs: d.slabs, unlinked: d.unlinked,
 	}
 	d.evictor.mu.removed = make(chan struct{})
 	d.index = &index{slabs: d.slabs, health: d.health, evictor: d.evictor}
@@ -115,7 +115,7 @@ func (d *directory) attend(ctx context.Context) {
 		case <-look.C:
 			d.seeWritable()
 		case <-tick.C:
-			d.nameless.sweep()
+			d.unlinked.sweep()
 			d.reader.miss()
 			if err := d.index.save(); err != nil {
 				d.log.Debug("nvme index not written", "dir", d.path, "cause", err)
@@ -198,7 +198,7 @@ func (d *directory) close() error {
 		err = d.index.save()
 	}
 	p := d.slabs.close()
-	d.nameless.close()
+	d.unlinked.close()
 	if p != nil {
 		p.close()
 	}

@@ -27,7 +27,7 @@ type Tier struct {
 }
 
 // New opens the directories, making those that do not exist, and finds what
-// earlier daemons left there. One whose disk is ill is suspended, as it would be later; one that
+// earlier daemons left there. One whose disk has a fault is suspended, as it would be later; one that
 // cannot be a directory of a tier, or that another daemon uses, is an error.
 func New(c Config) (*Tier, error) {
 	c, err := c.withDefaults()

@@ -22,7 +22,7 @@ type evictor struct {
 	budget   *budget
 	health   *health
 	slabs    *slabs
-	nameless *nameless
+	unlinked *unlinked
 
 	mu struct {
 		sync.Mutex
@@ -123,7 +123,7 @@ func (v *evictor) lack(p *place) (int64, error) {
 // shrink frees dying files that ranks have closed, or else evicts one slab that no
 // rank has open and that may go. It reports whether it freed any.
 func (v *evictor) shrink(may spare) bool {
-	if v.nameless.sweep() {
+	if v.unlinked.sweep() {
 		return true
 	}
 	if victim := v.victim(may); victim != nil {
@@ -200,10 +200,10 @@ func (v *evictor) remove(s *slab) error {
 			return err
 		}
 		if openErr != nil { // nothing is there, or nothing can be known of it
-			v.slabs.nameless(s, nil)
+			v.slabs.unlink(s, nil)
 			v.budget.add(-s.real)
-		} else if !v.slabs.nameless(s, f) {
-			v.nameless.free(f, s.real)
+		} else if !v.slabs.unlink(s, f) {
+			v.unlinked.free(f, s.real)
 		}
 		return nil
 	})

@@ -191,7 +191,7 @@ func TestDiskReadOnlyAtTheStart(t *testing.T) {
 	k.stop()
 }
 
-// A disk that is ill at the start rests, whether there is another or not, and is used when it
+// A disk that has a fault at the start is suspended, whether there is another or not, and is used when it
 // is well.
 func TestDiskIllAtTheStart(t *testing.T) {
 	i := newImage(t, 32)

@@ -93,7 +93,7 @@ func (r *reader) miss() {
 // unuse ends the use of a slab.
 func (r *reader) unuse(s *slab) {
 	if last := r.slabs.unuse(s); last != nil {
-		r.evictor.nameless.bury(last, s.real)
+		r.evictor.unlinked.add(last, s.real)
 	}
 }
 

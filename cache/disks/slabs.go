@@ -51,7 +51,7 @@ type slab struct {
 	users    int   // opens not released
 	right    proof
 	rejected bool     // counted as wrong
-	last     *os.File // when its name is gone: for the last user to bury
+	last     *os.File // when its name is gone: that the last user gives to unlinked
 }
 
 func newSlabs(b *budget) *slabs {
@@ -299,9 +299,9 @@ func (s *slabs) stay(one *slab) {
 	s.mu.admit(one)
 }
 
-// nameless forgets a slab whose name is gone. If it has users, the last of them buries
-// its file.
-func (s *slabs) nameless(one *slab, f *os.File) (held bool) {
+// unlink forgets a slab whose name is gone. If it has users, the last of them gives
+// its file to unlinked.
+func (s *slabs) unlink(one *slab, f *os.File) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.erase(one.id)

@@ -27,7 +27,7 @@ func (t *Tier) Stats() []Stats {
 
 func (d *directory) stats() Stats {
 	s := d.slabs.stats()
-	s.Path, s.Budget, s.Fault, s.Dying = d.path, d.budget.most, d.health.fault(), d.nameless.bytes()
+	s.Path, s.Budget, s.Fault, s.Dying = d.path, d.budget.most, d.health.fault(), d.unlinked.bytes()
 	s.Used, s.Others = d.budget.usage()
 	return s
 }

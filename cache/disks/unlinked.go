@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// nameless are the files that have no name any more but are still mapped by ranks:
+// unlinked are the files that have no name any more but are still mapped by ranks:
 // they die. What they take is in the budget until they are closed.
 //
 // Its lock is held for its own fields only, and no other is taken meanwhile.
-type nameless struct {
+type unlinked struct {
 	budget *budget
 	health *health
 
@@ -26,14 +26,14 @@ type dying struct {
 	real int64
 }
 
-// bury gives back a file that has no name.
-func (n *nameless) bury(f *os.File, real int64) {
+// add gives back a file that has no name.
+func (n *unlinked) add(f *os.File, real int64) {
 	_ = n.health.do(func(*operation) error { n.free(f, real); return nil })
 }
 
 // free closes a file without a name, which frees its blocks, unless a rank still
 // maps it: then the file is dying.
-func (n *nameless) free(f *os.File, real int64) {
+func (n *unlinked) free(f *os.File, real int64) {
 	if !Unmapped(int(f.Fd())) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -46,7 +46,7 @@ func (n *nameless) free(f *os.File, real int64) {
 
 // sweep closes the dying files that no rank maps any more and reports whether there
 // were any.
-func (n *nameless) sweep() bool {
+func (n *unlinked) sweep() bool {
 	all, looking := n.take()
 	var still, free []dying
 	for _, y := range all {
@@ -61,13 +61,13 @@ func (n *nameless) sweep() bool {
 	n.mu.looking -= looking
 	n.mu.Unlock()
 	for _, y := range free {
-		n.bury(y.file, y.real)
+		n.add(y.file, y.real)
 	}
 	return len(free) > 0
 }
 
 // take takes the dying files out, whose bytes are being looked at.
-func (n *nameless) take() (all []dying, looking int64) {
+func (n *unlinked) take() (all []dying, looking int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all, n.mu.dying = n.mu.dying, nil
@@ -79,7 +79,7 @@ func (n *nameless) take() (all []dying, looking int64) {
 }
 
 // bytes is the room of the dying files.
-func (n *nameless) bytes() int64 {
+func (n *unlinked) bytes() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	bytes := n.mu.looking
@@ -89,7 +89,7 @@ func (n *nameless) bytes() int64 {
 	return bytes
 }
 
-func (n *nameless) close() {
+func (n *unlinked) close() {
 	all, _ := n.take()
 	for _, y := range all {
 		y.file.Close()
