@@ -215,7 +215,7 @@ func (s *Stage) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// An Attempt names the output of one run of a map task: the file .map-MMMMMM.A.
+// An Attempt names the output of one attempt of a map task: the file .map-MMMMMM.A.
 type Attempt struct {
 	Map    uint64
 	Number uint64

@@ -26,11 +26,11 @@ func unknown(err error) error {
 	return err
 }
 
-// A batcher has the commits of a node agreed on. Those that come while some are under way
+// A groupCommit has the commits of a node agreed on. Those that come while some are under way
 // wait for that, and are agreed on together: a command of a thousand maps takes hardly
 // longer than one of a single map, which waits for no other. The lock guards the commits
 // that wait, and whether the goroutine is there for them; the cluster is asked without it.
-type batcher struct {
+type groupCommit struct {
 	cluster Cluster
 	ctx     context.Context
 	end     context.CancelFunc
@@ -54,13 +54,13 @@ type pending struct {
 	err  error
 }
 
-func (b *batcher) init(c Cluster) {
+func (b *groupCommit) init(c Cluster) {
 	b.cluster = c
 	b.ctx, b.end = context.WithCancel(context.Background())
 }
 
 // close gives up what is under way, and waits until it has ended.
-func (b *batcher) close() {
+func (b *groupCommit) close() {
 	b.mu.Lock()
 	b.end()
 	b.mu.Unlock()
@@ -70,7 +70,7 @@ func (b *batcher) close() {
 // commit has an attempt agreed on, and returns the one that has won its map. If ctx ends
 // before the cluster was told, nothing has happened; after that the answer is waited for,
 // and what comes without one is errUnknown.
-func (b *batcher) commit(ctx context.Context, g state.PoolStage, c state.Commit) (state.Commit, error) {
+func (b *groupCommit) commit(ctx context.Context, g state.PoolStage, c state.Commit) (state.Commit, error) {
 	one := &pending{stage: g.Number, generation: g.Generation, commit: c, done: make(chan struct{})}
 	if !b.add(one) {
 		return state.Commit{}, fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
@@ -95,8 +95,8 @@ func (b *batcher) commit(ctx context.Context, g state.PoolStage, c state.Commit)
 	}
 }
 
-// add queues a commit, unless the batcher is closed. If no goroutine sends, one is begun.
-func (b *batcher) add(one *pending) bool {
+// add queues a commit, unless it is closed. If no goroutine sends, one is begun.
+func (b *groupCommit) add(one *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
@@ -106,8 +106,8 @@ func (b *batcher) add(one *pending) bool {
 	if !b.mu.sends {
 		b.mu.sends = true
 		b.sending.Go(func() {
-			for batch := b.take(); len(batch) > 0; batch = b.take() {
-				b.send(batch)
+			for group := b.take(); len(group) > 0; group = b.take() {
+				b.send(group)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func (b *batcher) add(one *pending) bool {
 }
 
 // withdraw takes a commit back, unless the cluster is told of it already.
-func (b *batcher) withdraw(one *pending) bool {
+func (b *groupCommit) withdraw(one *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.mu.waiting, one)
@@ -127,7 +127,7 @@ func (b *batcher) withdraw(one *pending) bool {
 
 // take takes commits out of the queue, in the order of stages and maps, of each map one
 // and of each stage those of one generation. When there is none, the sending goroutine ends.
-func (b *batcher) take() (batch []*pending) {
+func (b *groupCommit) take() (group []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var left []*pending
@@ -135,24 +135,24 @@ func (b *batcher) take() (batch []*pending) {
 	for _, one := range b.mu.waiting {
 		of := [2]uint64{one.stage, one.commit.Map}
 		generation, begun := generations[one.stage]
-		if len(batch) == state.MaxBatch || taken[of] || begun && generation != one.generation {
+		if len(group) == state.MaxCommitMaps || taken[of] || begun && generation != one.generation {
 			left = append(left, one)
 			continue
 		}
 		taken[of], generations[one.stage] = true, one.generation
-		batch = append(batch, one)
+		group = append(group, one)
 	}
-	b.mu.waiting, b.mu.sends = left, len(batch) > 0
-	slices.SortFunc(batch, func(x, y *pending) int {
+	b.mu.waiting, b.mu.sends = left, len(group) > 0
+	slices.SortFunc(group, func(x, y *pending) int {
 		return cmp.Or(cmp.Compare(x.stage, y.stage), cmp.Compare(x.commit.Map, y.commit.Map))
 	})
-	return batch
+	return group
 }
 
 // send has the cluster agree on commits, and tells the callers that wait for them.
-func (b *batcher) send(batch []*pending) {
+func (b *groupCommit) send(group []*pending) {
 	c := new(state.CommitMaps)
-	for _, one := range batch {
+	for _, one := range group {
 		if n := len(c.Maps); n == 0 || c.Maps[n-1].Stage != one.stage {
 			c.Maps = append(c.Maps, state.StageMaps{Stage: one.stage, Generation: one.generation})
 		}
@@ -163,10 +163,10 @@ func (b *batcher) send(batch []*pending) {
 	defer cancel()
 	r, err := b.cluster.Agree(ctx, c)
 	err = unknown(err)
-	if err == nil && len(r.Maps) != len(batch) {
-		err = fmt.Errorf("answer about %d of %d maps %w", len(r.Maps), len(batch), meta.ErrCorrupt)
+	if err == nil && len(r.Maps) != len(group) {
+		err = fmt.Errorf("answer about %d of %d maps %w", len(r.Maps), len(group), meta.ErrCorrupt)
 	}
-	for i, one := range batch {
+	for i, one := range group {
 		switch {
 		case err != nil:
 			one.err = err

@@ -66,10 +66,10 @@ func (c *slowCluster) result(stage uint64, one state.Commit) state.Committed {
 	return state.Committed{Commit: &won}
 }
 
-func batched(takes time.Duration) (*batcher, *slowCluster) {
+func batched(takes time.Duration) (*groupCommit, *slowCluster) {
 	c := &slowCluster{takes: takes}
 	c.mu.won = make(map[[2]uint64]state.Commit)
-	b := new(batcher)
+	b := new(groupCommit)
 	b.init(c)
 	return b, c
 }
@@ -112,7 +112,7 @@ func TestManyCommits(t *testing.T) {
 		b, c := batched(time.Second)
 		defer b.close()
 		var all sync.WaitGroup
-		const n = 2*state.MaxBatch + 5
+		const n = 2*state.MaxCommitMaps + 5
 		for i := range uint64(n) {
 			all.Go(func() {
 				if _, err := b.commit(t.Context(), someStage, state.Commit{Map: i}); i != 13 && err != nil {
@@ -124,7 +124,7 @@ func TestManyCommits(t *testing.T) {
 		sum := 0
 		for _, maps := range c.mu.commands {
 			sum += len(maps)
-			if len(maps) > state.MaxBatch {
+			if len(maps) > state.MaxCommitMaps {
 				t.Errorf("a command of %d maps", len(maps))
 			}
 		}
@@ -179,7 +179,7 @@ func TestInterruptedCommits(t *testing.T) {
 	})
 }
 
-// A batcher that is closed gives up what is under way, and takes nothing more.
+// A groupCommit that is closed gives up what is under way, and takes nothing more.
 func TestClosedBatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := batched(time.Hour)

@@ -92,7 +92,7 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 
 // bind has the commits that this node knows of outlive a power failure. They may have been
 // answered before that; but no reader is given bytes of a map in whose place, after such a
-// failure, another run of it could have others.
+// failure, another attempt could have others.
 func (g stage) bind() error { return g.job.pool.config.Cluster.Lasts() }
 
 // measure finds how long the pieces are, what they hash to, and how long the part is.

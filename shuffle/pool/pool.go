@@ -104,7 +104,7 @@ type Pool struct {
 	spill   *spill
 	uses    uses
 	tails   tails
-	commits batcher
+	commits groupCommit
 	merging mergeRoom
 	tallies *tallies
 	born    time.Time

@@ -22,7 +22,7 @@ func partyOf(is state.PoolStage) party { return party{is.Job, is.Spec.Weighs()} 
 
 // Shares divide something of this node among the jobs that want it: those that wait come by
 // turns, so that what each has got, divided by its weight, is equal. A job that has had nothing
-// for a while has no claim to that. Requests of one job come in their order, and one for much is
+// for a while has no right to that. Requests of one job come in their order, and one for much is
 // not passed by one for little. The lock guards all that may change.
 type shares struct {
 	all int64
@@ -41,11 +41,11 @@ type shares struct {
 type sharing struct {
 	got  float64 // by weight
 	turn uint64  // of those that have got the same the first to wait comes first
-	wait []*claim
+	wait []*request
 }
 
-// A claim is a request that waits.
-type claim struct {
+// A request is a request that waits.
+type request struct {
 	n, cost int64
 	weight  uint64
 	granted chan struct{} // is closed then
@@ -66,7 +66,7 @@ func (s *shares) take(ctx context.Context, of party, n, cost int64) (give func()
 // takeSoon is take for a caller that leaves, with ErrBusy, when a tick has come and none of it
 // was given back since the one before.
 func (s *shares) takeSoon(ctx context.Context, of party, n, cost int64, ticks <-chan time.Time) (give func(), err error) {
-	c := &claim{min(n, s.all), cost, cmp.Or(of.weight, meta.MostWeight), make(chan struct{})}
+	c := &request{min(n, s.all), cost, cmp.Or(of.weight, meta.MostWeight), make(chan struct{})}
 	s.ask(of.job, c)
 	for before := s.given(); err == nil; {
 		select {
@@ -95,7 +95,7 @@ func (s *shares) given() uint64 {
 	return s.mu.given
 }
 
-func (s *shares) ask(job uint64, c *claim) {
+func (s *shares) ask(job uint64, c *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.mu.by[job]
@@ -112,7 +112,7 @@ func (s *shares) ask(job uint64, c *claim) {
 }
 
 // leave reports whether a request is withdrawn before it was granted.
-func (s *shares) leave(job uint64, c *claim) bool {
+func (s *shares) leave(job uint64, c *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.mu.by[job]
@@ -169,7 +169,7 @@ func (s *shares) grant() {
 	}
 }
 
-// next is the job whose turn it is. Those are forgotten that have no claim and have got no more
+// next is the job whose turn it is. Those are forgotten that have no request and have got no more
 // than others. The lock is held.
 func (s *shares) next() (next *sharing) {
 	for id, j := range s.mu.by {

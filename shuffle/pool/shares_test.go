@@ -15,7 +15,7 @@ import (
 	"rankfs/meta"
 )
 
-func (c *claim) isGranted() bool {
+func (c *request) isGranted() bool {
 	select {
 	case <-c.granted:
 		return true
@@ -32,10 +32,10 @@ func TestSharesByWeight(t *testing.T) {
 		weights := rapid.SliceOfN(rapid.Uint64Range(1, meta.MostWeight), 2, 5).Draw(t, "weights")
 		most := rapid.SliceOfN(rapid.Int64Range(1, 1000), len(weights), len(weights)).Draw(t, "most")
 		random := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
-		got, wait := make([]float64, len(weights)), make([][]*claim, len(weights))
-		var held []*claim
+		got, wait := make([]float64, len(weights)), make([][]*request, len(weights))
+		var held []*request
 		ask := func(i int) {
-			c := &claim{1 + random.Int64N(all), 1 + random.Int64N(most[i]), weights[i], make(chan struct{})}
+			c := &request{1 + random.Int64N(all), 1 + random.Int64N(most[i]), weights[i], make(chan struct{})}
 			wait[i] = append(wait[i], c)
 			s.ask(uint64(i), c)
 		}
@@ -75,14 +75,14 @@ func TestSharesByWeight(t *testing.T) {
 	})
 }
 
-// Who comes late has no claim to what the others had before, nor do they keep anybody waiting
+// Who comes late has no right to what the others had before, nor do they keep anybody waiting
 // for what they had alone.
 func TestSharesOfWhoComesLate(t *testing.T) {
 	s := newShares(1)
-	wait := make(map[uint64][]*claim)
+	wait := make(map[uint64][]*request)
 	ask := func(job uint64, n int) {
 		for range n {
-			c := &claim{1, 10, meta.MostWeight, make(chan struct{})}
+			c := &request{1, 10, meta.MostWeight, make(chan struct{})}
 			wait[job] = append(wait[job], c)
 			s.ask(job, c)
 		}

@@ -54,7 +54,7 @@ func (n tailName) file(stage uint64) string {
 func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 	name := r.tailName.file(r.Stage)
 	if r.At > 0 {
-		t = f.tailed.claim(name)
+		t = f.tailed.acquire(name)
 		if t != nil && t.has != r.At {
 			f.tailed.giveUp(t)
 			t = nil
@@ -136,8 +136,8 @@ func (all *tailed) add(t *tailedMap) error {
 	return nil
 }
 
-// claim takes one, until it is given back or given up; nil if there is none that is free.
-func (all *tailed) claim(name string) *tailedMap {
+// acquire takes one, until it is given back or given up; nil if there is none that is free.
+func (all *tailed) acquire(name string) *tailedMap {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	t := all.mu.of[name]
@@ -173,7 +173,7 @@ func (all *tailed) giveUp(t *tailedMap) {
 
 // forget gives one up that is free, if there is one of that name.
 func (all *tailed) forget(name string) {
-	if t := all.claim(name); t != nil {
+	if t := all.acquire(name); t != nil {
 		all.giveUp(t)
 	}
 }
@@ -206,7 +206,7 @@ var errTail = meta.Worded(meta.ErrOvertaken, "what was sent of the map before is
 
 // complete keeps a map of whose bytes so many came before it was committed, and r has the others.
 func (f *files) complete(lasting bool, name string, t table, before string, has int64, r io.Reader) error {
-	came := f.tailed.claim(before)
+	came := f.tailed.acquire(before)
 	if came == nil {
 		return errTail
 	}

@@ -4,7 +4,7 @@
 // A map that its writer has not divided is divided once, when it is committed: its records
 // are grouped by part, and sorted and combined in each. What a map has of a part is a run.
 // A part is its runs one after the other, or if it has an order, merged. Both are pure
-// functions of bytes and a spec, so that every copy, on every node, and every run of a job
+// functions of bytes and a spec, so that every copy, on every node, and every execution of a job
 // has the same.
 //
 // The bytes are the caller's, and so is the memory in which they are put in order: nothing
