@@ -102,10 +102,10 @@ func (p *Split) blockBodies(count, n int64) error {
 }
 
 // passValues passes over the n bytes of a block's values, total when decoded. Where
-// those may be in chunks that are too large, the first one is decoded, which no other
+// those may be in frames that are too large, the first one is decoded, which no other
 // exceeds: what Copy cannot read is refused by Scan.
 func (p *Split) passValues(n, total int64) error {
-	if total <= maxChunk {
+	if total <= maxFrame {
 		return p.in.skip(n)
 	}
 	p.coded = section{p.in, n}

@@ -37,8 +37,8 @@ var codecs = map[string]*codec{
 	"org.apache.hadoop.io.compress.DeflateCodec":   {open: func() engine { return new(zlibEngine) }},
 	"org.apache.hadoop.io.compress.GzipCodec":      {open: func() engine { return new(gzipEngine) }},
 	"org.apache.hadoop.io.compress.BZip2Codec":     {open: func() engine { return new(bzip2Engine) }},
-	"org.apache.hadoop.io.compress.SnappyCodec":    {open: func() engine { return &chunks{block: snappyBlock{}} }},
-	"org.apache.hadoop.io.compress.Lz4Codec":       {open: func() engine { return &chunks{block: lz4Block{}} }},
+	"org.apache.hadoop.io.compress.SnappyCodec":    {open: func() engine { return &frames{block: snappyBlock{}} }},
+	"org.apache.hadoop.io.compress.Lz4Codec":       {open: func() engine { return &frames{block: lz4Block{}} }},
 	"org.apache.hadoop.io.compress.ZStandardCodec": {open: func() engine { return new(zstdEngine) }},
 }
 

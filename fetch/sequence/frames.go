@@ -12,20 +12,20 @@ import (
 	"rankfs/meta"
 )
 
-// maxChunk bounds a chunk, compressed and not. Hadoop compresses 256 KiB at
+// maxFrame bounds a frame, compressed and not. Hadoop compresses 256 KiB at
 // once unless it is told otherwise.
-const maxChunk = 4 << 20
+const maxFrame = 4 << 20
 
-// A chunks undoes the framing that Hadoop puts around codecs that know only
+// frames undo the framing that Hadoop puts around codecs that know only
 // blocks in memory: the length of a group before it was compressed; then,
-// until they give that length, the length of a chunk and the chunk.
-type chunks struct {
+// until they give that length, the length of a frame and the frame.
+type frames struct {
 	block block
 
 	src    *bufio.Reader
 	left   int    // of the group, as it was
-	packed []byte // a chunk
-	plain  []byte // the chunk, decoded
+	packed []byte // a frame
+	plain  []byte // the frame, decoded
 	rest   []byte // of plain: not yet read
 }
 
@@ -38,13 +38,13 @@ type block interface {
 	decode(dst, src []byte) (int, error)
 }
 
-func (c *chunks) reset(r *bufio.Reader) error {
+func (c *frames) reset(r *bufio.Reader) error {
 	c.src, c.left, c.rest = r, 0, nil
 	return nil
 }
 
-// Read decodes a chunk straight into p if it certainly fits there.
-func (c *chunks) Read(p []byte) (int, error) {
+// Read decodes a frame straight into p if it certainly fits there.
+func (c *frames) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
 		if err := c.next(); err != nil {
 			return 0, err
@@ -60,8 +60,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 			}
 			continue
 		}
-		c.plain = atLeast(c.plain, min(room, maxChunk))
-		n, err := c.unpack(c.plain[:min(room, maxChunk)])
+		c.plain = atLeast(c.plain, min(room, maxFrame))
+		n, err := c.unpack(c.plain[:min(room, maxFrame)])
 		if err != nil {
 			return 0, err
 		}
@@ -72,8 +72,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads the next chunk, or an empty group.
-func (c *chunks) next() error {
+// next reads the next frame, or an empty group.
+func (c *frames) next() error {
 	if c.left == 0 {
 		n, err := c.length()
 		if c.left = n; err != nil || n == 0 {
@@ -84,16 +84,16 @@ func (c *chunks) next() error {
 	if err != nil {
 		return unexpected(err)
 	}
-	if n > maxChunk {
-		return meta.Worded(meta.ErrInvalid, "a chunk has %d bytes, and may have %d: %s", n, maxChunk, smaller)
+	if n > maxFrame {
+		return meta.Worded(meta.ErrInvalid, "a frame has %d bytes, and may have %d: %s", n, maxFrame, smaller)
 	}
 	c.packed = atLeast(c.packed, n)[:n]
 	_, err = io.ReadFull(c.src, c.packed)
 	return unexpected(err)
 }
 
-// length reads the length of a group or chunk.
-func (c *chunks) length() (int, error) {
+// length reads the length of a group or frame.
+func (c *frames) length() (int, error) {
 	b, err := c.src.Peek(4)
 	if err != nil {
 		if len(b) > 0 {
@@ -104,24 +104,24 @@ func (c *chunks) length() (int, error) {
 	n := bigInt32(b)
 	c.src.Discard(4) // it was peeked at
 	if n < 0 {
-		return 0, fmt.Errorf("a chunk of %d bytes", n)
+		return 0, fmt.Errorf("a frame of %d bytes", n)
 	}
 	return int(n), nil
 }
 
-func (c *chunks) unpack(dst []byte) (int, error) {
+func (c *frames) unpack(dst []byte) (int, error) {
 	n, err := c.block.decode(dst, c.packed)
 	if errors.Is(err, errLong) && len(dst) < c.left { // the group has room for it
-		return 0, meta.Worded(meta.ErrInvalid, "a chunk has more than %d bytes when it is unpacked: %s", len(dst), smaller)
+		return 0, meta.Worded(meta.ErrInvalid, "a frame has more than %d bytes when it is unpacked: %s", len(dst), smaller)
 	}
 	c.left -= n
 	return n, err
 }
 
-// smaller is the remedy for a chunk that is too large.
+// smaller is the remedy for a frame that is too large.
 const smaller = "write the file with a smaller buffer of the codec"
 
-var errLong = errors.New("a chunk longer than it should be")
+var errLong = errors.New("a frame longer than it should be")
 
 // atLeast is b, or a new one, with room for n bytes.
 func atLeast(b []byte, n int) []byte {

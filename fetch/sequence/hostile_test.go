@@ -118,10 +118,10 @@ func TestDamage(t *testing.T) {
 		"no zlib":            {zlib, []any{0, 0}, "unexpected EOF"},
 		"cut zlib":           {zlib, []any{10, 0, pack([]byte("\x00\x00\x00\x40" + strings.Repeat("ab", 32)))[:10]}, "unexpected EOF"},
 		"after zlib":         {zlib, []any{len(pack(make([]byte, 4))) + 1, 0, pack(make([]byte, 4)), "a"}, "after the last value"},
-		"chunk":              {snappy, []any{8, 0, 4, -4}, "a chunk of -4 bytes"},
-		"group":              {snappy, []any{4, 0, -4}, "a chunk of -4 bytes"},
-		"cut chunk":          {snappy, []any{8, 0, 4, 100}, "unexpected EOF"},
-		"chunk over group":   {snappy, []any{14, 0, 4, 6, "\x05\x10\x00\x00\x00\x00"}, "longer than it should be"},
+		"chunk":              {snappy, []any{8, 0, 4, -4}, "a frame of -4 bytes"},
+		"group":              {snappy, []any{4, 0, -4}, "a frame of -4 bytes"},
+		"cut frame":          {snappy, []any{8, 0, 4, 100}, "unexpected EOF"},
+		"frame over group":   {snappy, []any{14, 0, 4, 6, "\x05\x10\x00\x00\x00\x00"}, "longer than it should be"},
 		"snappy":             {snappy, []any{14, 0, 6, 6, "\x06\xff\xff\xff\xff\xff"}, "corrupt"},
 		"lz4 literals":       {lz4, []any{10, 0, 4, 2, "\xf0\xff"}, "LZ4"},
 		"lz4 back":           {lz4, []any{12, 0, 9, 4, "\x10a\x02\x00"}, "LZ4"},
@@ -295,7 +295,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// What is written in chunks that are too large to be read is refused when it is
+// What is written in frames that are too large to be read is refused when it is
 // scanned, and is not said to be corrupt.
 func TestLargeChunks(t *testing.T) {
 	const large = 5 << 20
