@@ -20,7 +20,7 @@ import (
 func lines() form {
 	return form{name: "lines", read: plain, find: lineFeeds, check: checkLineFeeds, scan: func(ctx context.Context, s *scan) error {
 		s.reuse(isFile)
-		m := &liner{scan: s, file: -1, chunk: -1}
+		m := &lineMaker{scan: s, file: -1, chunk: -1}
 		if err := s.each(ctx, m.merge); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func checkLineFeeds(p split, _ int64, found *findings) error {
 	}
 }
 
-// A liner turns line feeds into lines.
-type liner struct {
+// A lineMaker turns line feeds into lines.
+type lineMaker struct {
 	scan   *scan
 	file   int // being read; -1 before the first
 	id     uint32
@@ -82,7 +82,7 @@ type liner struct {
 	splits []split // of the file, that begin at or before the line
 }
 
-func (m *liner) merge(p split, found *findings) error {
+func (m *lineMaker) merge(p split, found *findings) error {
 	if p.file != m.file {
 		if err := m.end(); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (m *liner) merge(p split, found *findings) error {
 }
 
 // again adds the lines that begin in a split, from the earlier index.
-func (m *liner) again(p split, row uint32) error {
+func (m *lineMaker) again(p split, row uint32) error {
 	x := m.scan.source.earlier
 	first, n := x.FileRecords(row)
 	end := x.RecordAt(first, n, p.to)
@@ -122,7 +122,7 @@ func (m *liner) again(p split, row uint32) error {
 }
 
 // line adds the line that ends at end.
-func (m *liner) line(end int64) error {
+func (m *lineMaker) line(end int64) error {
 	for len(m.splits) > 0 && m.splits[0].to <= m.begin {
 		m.splits = m.splits[1:]
 		m.chunk = -1
@@ -137,7 +137,7 @@ func (m *liner) line(end int64) error {
 }
 
 // end adds the line after the last line feed of the file.
-func (m *liner) end() error {
+func (m *lineMaker) end() error {
 	if m.file < 0 || m.begin == m.scan.files[m.file].Size {
 		return nil
 	}

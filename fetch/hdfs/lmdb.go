@@ -113,7 +113,7 @@ const pagesLooked = 64
 // look reads a few pages in HDFS, to refuse a file that is plainly no LMDB or has no
 // such database before a useless copy is made.
 func (s *LMDB) look(ctx context.Context, f file) error {
-	pages := &few{readerAt{s.source, ctx, f.path, f.Size}, pagesLooked}
+	pages := &limitedReads{readerAt{s.source, ctx, f.path, f.Size}, pagesLooked}
 	err := lmdb.CheckDatabase(ctx, pages, f.path, f.Size, s.db)
 	if errors.Is(err, errTooMany) {
 		return nil // the scan will tell
@@ -121,15 +121,15 @@ func (s *LMDB) look(ctx context.Context, f file) error {
 	return err
 }
 
-// A few is a file that allows so many reads.
-type few struct {
+// limitedReads is a file that allows so many reads.
+type limitedReads struct {
 	readerAt
 	left int
 }
 
 var errTooMany = errors.New("too many pieces were asked for")
 
-func (r *few) ReadAt(p []byte, off int64) (int, error) {
+func (r *limitedReads) ReadAt(p []byte, off int64) (int, error) {
 	if r.left--; r.left < 0 {
 		return 0, errTooMany
 	}

@@ -176,7 +176,7 @@ func fileReads(extents []index.Extent, dst []byte) (reads []fileRead) {
 			size += extents[n].Len
 			n++
 		}
-		reads = append(reads, fileRead{extents[0].File, []part{{extents[:n], dst[:size]}}})
+		reads = append(reads, fileRead{extents[0].File, []segment{{extents[:n], dst[:size]}}})
 		extents, dst = extents[n:], dst[size:]
 	}
 	return reads
@@ -188,7 +188,7 @@ func joined(reads []fileRead) []fileRead {
 	n := 0
 	for i, r := range reads {
 		if i > 0 && reads[n-1].file == r.file {
-			reads[n-1].parts = append(reads[n-1].parts, r.parts...)
+			reads[n-1].segments = append(reads[n-1].segments, r.segments...)
 			continue
 		}
 		reads[n] = r
@@ -238,7 +238,7 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 // plain reads extents of a file that stand in it as they are.
 func plain(ctx context.Context, s *Source, want fileRead) error {
 	f := s.index.File(want.file)
-	for _, p := range want.parts {
+	for _, p := range want.segments {
 		dst := p.dst
 		for _, e := range p.extents {
 			if e.Len == 0 {

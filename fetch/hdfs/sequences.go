@@ -108,8 +108,8 @@ func (s *scan) addValues(p split, found *findings) error {
 // decode reads values of one split of a file.
 func decode(ctx context.Context, s *Source, want fileRead) error {
 	f := s.index.File(want.file)
-	first := want.parts[0]
-	if f.Size == 0 || len(want.parts) == 1 && len(first.extents) == 1 && first.extents[0].Len == f.Size {
+	first := want.segments[0]
+	if f.Size == 0 || len(want.segments) == 1 && len(first.extents) == 1 && first.extents[0].Len == f.Size {
 		return s.decodeSplit(ctx, f, first.dst)
 	}
 	// Some values of many: all have to be decoded. This is for a node whose cache has no
@@ -122,7 +122,7 @@ func decode(ctx context.Context, s *Source, want fileRead) error {
 	if err := s.decodeSplit(ctx, f, all); err != nil {
 		return err
 	}
-	for _, p := range want.parts {
+	for _, p := range want.segments {
 		at := 0
 		for _, e := range p.extents {
 			at += copy(p.dst[at:], all[e.Off:e.Off+e.Len])

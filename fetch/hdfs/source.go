@@ -41,14 +41,14 @@ type form struct {
 	whole bool
 }
 
-// A fileRead has the parts of a read in one file.
+// A fileRead has the segments of a read in one file.
 type fileRead struct {
-	file  uint32
-	parts []part
+	file     uint32
+	segments []segment
 }
 
-// A part is extents that follow one another in what is read.
-type part struct {
+// A segment is extents that follow one another in what is read.
+type segment struct {
 	extents []index.Extent
 	dst     []byte
 }
