@@ -58,7 +58,7 @@ root, and for the members of --admin-group.`,
 // mountHere serves the mount in this process. With a ready descriptor, it is
 // the child of a background mount.
 func (p *program) mountHere(ctx context.Context, o mounting.Options, dir string, readyFD int) error {
-	tell := mounting.NewTeller(readyFD)
+	tell := mounting.NewReporter(readyFD)
 	ready := false
 	err := p.serveMount(ctx, o, dir, func() {
 		ready = true

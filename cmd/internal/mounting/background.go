@@ -55,23 +55,23 @@ type toldError struct{ outcome }
 func (e toldError) Error() string { return e.Message }
 func (e toldError) ExitCode() int { return e.Code }
 
-// A Teller is the child's end of the pipe. It speaks once.
-type Teller struct{ pipe *os.File }
+// A Reporter is the child's end of the pipe. It speaks once.
+type Reporter struct{ pipe *os.File }
 
-// NewTeller speaks to the parent on a descriptor; below zero there is no parent.
-func NewTeller(fd int) *Teller {
+// NewReporter speaks to the parent on a descriptor; below zero there is no parent.
+func NewReporter(fd int) *Reporter {
 	if fd < 0 {
-		return &Teller{}
+		return &Reporter{}
 	}
 	unix.CloseOnExec(fd)
-	return &Teller{os.NewFile(uintptr(fd), "ready")}
+	return &Reporter{os.NewFile(uintptr(fd), "ready")}
 }
 
 // Ready reports whether there was a parent to tell.
-func (t *Teller) Ready() bool { return t.tell(outcome{Ready: true}) }
+func (r *Reporter) Ready() bool { return r.tell(outcome{Ready: true}) }
 
 // Failed tells the parent why there is no mount, if err is not nil.
-func (t *Teller) Failed(err error) {
+func (r *Reporter) Failed(err error) {
 	if err == nil {
 		return
 	}
@@ -80,16 +80,16 @@ func (t *Teller) Failed(err error) {
 	if errors.As(err, &h) {
 		o.Hint = h.Step
 	}
-	t.tell(o)
+	r.tell(o)
 }
 
-func (t *Teller) tell(o outcome) bool {
-	if t.pipe == nil {
+func (r *Reporter) tell(o outcome) bool {
+	if r.pipe == nil {
 		return false
 	}
-	_ = json.NewEncoder(t.pipe).Encode(o)
-	t.pipe.Close()
-	t.pipe = nil
+	_ = json.NewEncoder(r.pipe).Encode(o)
+	r.pipe.Close()
+	r.pipe = nil
 	return true
 }
 
