@@ -87,7 +87,7 @@ func fakePeers() *control.Peers {
 			},
 			{
 				ID: strings.Repeat("3", 16), Host: "node3",
-				Received: control.Traffic{Bytes: 5 << 20, Records: 512, Requests: 20, Failed: 12}, Rests: 37.4,
+				Received: control.Traffic{Bytes: 5 << 20, Records: 512, Requests: 20, Failed: 12}, BackOff: 37.4,
 			},
 		},
 	}

@@ -225,8 +225,8 @@ func writePeers(w io.Writer, p *control.Peers) {
 	t := terminal.NewTable("  ", "HOST", " RECEIVED", " RECORDS", " REFUSED", " FAILED", " SENT", " RECORDS", "")
 	for _, n := range p.Nodes[:min(len(p.Nodes), maxPeers)] {
 		rests := ""
-		if n.Rests > 0 {
-			rests = fmt.Sprintf("not asked for %.0f s", max(1, n.Rests))
+		if n.BackOff > 0 {
+			rests = fmt.Sprintf("not asked for %.0f s", max(1, n.BackOff))
 		}
 		r, s := n.Received, n.Sent
 		t.Add(n.Host, terminal.Bytes(int64(r.Bytes)), terminal.Count(r.Records), terminal.Count(r.Refused), terminal.Count(r.Failed),

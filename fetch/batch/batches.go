@@ -23,7 +23,7 @@ type Batches struct {
 type Peers interface {
 	Gather(ctx context.Context, node string, w peers.Want, dst [][]byte) error
 	Hedge(ctx context.Context, node string, w peers.Want, dst [][]byte, fallback func(context.Context) error) (spare bool, err error)
-	Rests(node string) bool
+	BacksOff(node string) bool
 }
 
 // Size is the number of bytes in a batch.

@@ -33,7 +33,7 @@ func (c *Chunks) Own(number int) bool { return c.Owner(number) == c.Version.Sour
 // would cost the source a thousand requests for each chunk.
 func (b *Batches) fetcher(number int) string {
 	self, owner := b.Version.Source.owners.Self, b.Chunks.Owner(number)
-	if owner != self && b.Roomy && b.Peers.Rests(owner) {
+	if owner != self && b.Roomy && b.Peers.BacksOff(owner) {
 		return self
 	}
 	return owner

@@ -111,7 +111,7 @@ type served struct {
 	asked  int
 }
 
-func (s *served) Rests(string) bool { return false }
+func (s *served) BacksOff(string) bool { return false }
 
 func (s *served) Hedge(ctx context.Context, _ string, w peers.Want, dst [][]byte, _ func(context.Context) error) (bool, error) {
 	s.asked++

@@ -108,7 +108,7 @@ func TestAnOwnerThatDoesNotAnswer(t *testing.T) {
 		rests, roomy bool
 		want         string
 	}{{false, true, owner}, {true, true, o.Self}, {true, false, owner}} {
-		for row.rests && !client.Rests(owner) {
+		for row.rests && !client.BacksOff(owner) {
 			if client.Gather(t.Context(), owner, want, [][]byte{make([]byte, 1)}) == nil {
 				t.Fatal("it answered")
 			}

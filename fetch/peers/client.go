@@ -66,9 +66,9 @@ func (c *Client) Keep(keep func(node string) bool) {
 	maps.DeleteFunc(c.mu.times, func(node string, _ *[classes]times) bool { return !keep(node) })
 }
 
-// Rests reports whether a node would not be asked now, having failed lately. Once
+// BacksOff reports whether a node would not be asked now, having failed lately. Once
 // it has rested the next request finds out how it is.
-func (c *Client) Rests(node string) bool { return c.wire.Rests(node) }
+func (c *Client) BacksOff(node string) bool { return c.wire.BacksOff(node) }
 
 // Hedges returns how many requests got a second way to their bytes beside the
 // node, and how many of these were faster by it.

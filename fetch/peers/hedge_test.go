@@ -202,7 +202,7 @@ func TestHedgesOfTheDead(t *testing.T) {
 				t.Errorf("turn %d: spare %v after %v, %v; want it after %d ms", i, spare, took, err, want)
 			}
 		}
-		if p := r.Nodes(); len(p) != 1 || p[0].Rests <= 0 {
+		if p := r.Nodes(); len(p) != 1 || p[0].BackOff <= 0 {
 			t.Errorf("%+v, want it to rest", p)
 		}
 	})

@@ -82,7 +82,7 @@ func (c *Client) use(node string) (*peer, error) {
 // error. It can be
 //
 //   - meta.ErrUnavailable: the node cannot be reached, hangs, is gone, or
-//     rests because it failed before. Another way may do.
+//     is not asked now because it failed before. Another way may do.
 //   - meta.ErrBusy: it, or the way to it, has enough to do.
 //   - meta.ErrCorrupt: what it sent is not what it meant to send.
 //   - errors.ErrUnsupported: it does not know the call.
@@ -143,11 +143,11 @@ func (c *Client) do(ctx context.Context, node string, x *exchange) error {
 	return nil
 }
 
-// Rests reports whether a node would not be asked now, having failed lately. Once
+// BacksOff reports whether a node would not be asked now, having failed lately. Once
 // it has rested the next request finds out how it is.
-func (c *Client) Rests(node string) bool {
+func (c *Client) BacksOff(node string) bool {
 	p := c.known(node)
-	return p != nil && p.rests()
+	return p != nil && p.backsOff()
 }
 
 // known is a node that was asked before, or nil.

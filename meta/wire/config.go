@@ -34,8 +34,8 @@ type Config struct {
 	Source time.Duration
 	Beat   time.Duration // between signs of life while a Feed has no data
 
-	Rest    time.Duration // of a node that failed three times in a row, doubled
-	RestMax time.Duration // up to this
+	BackOff    time.Duration // from a node that failed three times in a row, doubled
+	BackOffMax time.Duration // up to this
 
 	Log *slog.Logger
 }
@@ -61,8 +61,8 @@ func (c Config) withDefaults() Config {
 	span(&c.Silence, 10*time.Second)
 	span(&c.Source, 30*time.Second)
 	span(&c.Beat, 3*time.Second) // a third of a Server's patience
-	span(&c.Rest, 5*time.Second)
-	span(&c.RestMax, time.Minute)
+	span(&c.BackOff, 5*time.Second)
+	span(&c.BackOffMax, time.Minute)
 	return c
 }
 

@@ -9,17 +9,17 @@ import (
 	"rankfs/meta"
 )
 
-// failures in a row put a peer to rest.
+// failures in a row have requests to a peer back off.
 const failures = 3
 
-// A health is how a peer has done of late. One that failed several times in a
-// row rests; then one request is let through, and decides.
+// A health counts the failures of a peer in a row. One that failed several times in a
+// row is backed off from; then one request is let through, and decides.
 type health struct {
-	failed int
-	rest   time.Duration // the last
-	until  time.Time
-	trial  bool // a request finds out whether it is well again
-	cause  error
+	failed  int
+	backOff time.Duration // the last
+	until   time.Time
+	trial   bool // a request finds out whether it answers again
+	cause   error
 }
 
 // admit reports whether the peer may be asked.
@@ -28,7 +28,7 @@ func (h *health) admit(now time.Time) error {
 	case h.failed < failures:
 		return nil
 	case now.Before(h.until):
-		return fmt.Errorf("%w: it rests for %v, having failed: %w", meta.ErrUnavailable, h.until.Sub(now).Round(time.Millisecond), h.cause)
+		return fmt.Errorf("%w: it is not asked for %v, having failed: %w", meta.ErrUnavailable, h.until.Sub(now).Round(time.Millisecond), h.cause)
 	case h.trial:
 		return fmt.Errorf("%w: it is being tried after it failed: %w", meta.ErrUnavailable, h.cause)
 	}
@@ -36,19 +36,19 @@ func (h *health) admit(now time.Time) error {
 	return nil
 }
 
-// well notes that the peer has answered.
-func (h *health) well() { *h = health{} }
+// answered notes that the peer has answered.
+func (h *health) answered() { *h = health{} }
 
-// ill notes a failure. Requests that were under way together fail together;
-// that puts it to rest once.
-func (h *health) ill(now time.Time, c *Config, cause error) {
+// fail notes a failure. Requests that were under way together fail together;
+// that counts once.
+func (h *health) fail(now time.Time, c *Config, cause error) {
 	h.failed++
 	h.trial, h.cause = false, cause
 	if h.failed < failures || now.Before(h.until) {
 		return
 	}
-	h.rest = min(max(c.Rest, 2*h.rest), c.RestMax)
-	h.until = now.Add(h.rest)
+	h.backOff = min(max(c.BackOff, 2*h.backOff), c.BackOffMax)
+	h.until = now.Add(h.backOff)
 }
 
 func (p *peer) healthy() error {
@@ -57,15 +57,15 @@ func (p *peer) healthy() error {
 	return p.mu.health.admit(time.Now())
 }
 
-// rests reports whether the peer would not be asked now.
-func (p *peer) rests() bool {
+// backsOff reports whether the peer would not be asked now.
+func (p *peer) backsOff() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := &p.mu.health
 	return h.failed >= failures && (h.trial || time.Now().Before(h.until))
 }
 
-// note learns from how an exchange ended. A peer that answers is well, even if
+// note learns from how an exchange ended. A peer that answers has not failed, even if
 // it says that it cannot.
 func (p *peer) note(ctx context.Context, err error) {
 	p.mu.Lock()
@@ -73,11 +73,11 @@ func (p *peer) note(ctx context.Context, err error) {
 	var said *remote
 	switch {
 	case err == nil || errors.As(err, &said):
-		p.mu.health.well()
+		p.mu.health.answered()
 	case ctx.Err() != nil || errors.Is(err, meta.ErrNoSpace) || isOwn(err):
 		p.mu.health.trial = false // it could not show
 	default:
-		p.ill(err)
+		p.fail(err)
 	}
 }
 
@@ -91,16 +91,16 @@ func (p *peer) outrun(x *exchange, err error) {
 	if errors.Is(err, ErrSlower) && !x.heard {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.ill(fmt.Errorf("%w: %w", meta.ErrUnavailable, ErrSlower))
+		p.fail(fmt.Errorf("%w: %w", meta.ErrUnavailable, ErrSlower))
 	}
 }
 
-// ill notes a failure. mu is held.
-func (p *peer) ill(cause error) {
+// fail notes a failure. mu is held.
+func (p *peer) fail(cause error) {
 	h := &p.mu.health
 	before := h.until
-	h.ill(time.Now(), &p.client.config, cause)
+	h.fail(time.Now(), &p.client.config, cause)
 	if h.until != before {
-		p.client.config.Log.Warn("node is not asked for a while", "node", p.node, "for", h.rest, "cause", cause)
+		p.client.config.Log.Warn("node is not asked for a while", "node", p.node, "for", h.backOff, "cause", cause)
 	}
 }

@@ -52,7 +52,7 @@ func TestRest(t *testing.T) {
 		}
 		for _, rest := range []time.Duration{5, 10, 20, 40, 60, 60} {
 			asked(0)
-			if !c.Rests("n") || c.Rests("another") {
+			if !c.BacksOff("n") || c.BacksOff("another") {
 				t.Fatal("it is said not to rest, or another to")
 			}
 			time.Sleep(rest*time.Second - time.Millisecond)
@@ -77,7 +77,7 @@ func TestRest(t *testing.T) {
 			t.Helper()
 			down.Store(0)
 			for range 3 {
-				if err := try(); err != nil || c.Rests("n") {
+				if err := try(); err != nil || c.BacksOff("n") {
 					t.Fatal(err, "or it is said to rest")
 				}
 			}
@@ -85,7 +85,7 @@ func TestRest(t *testing.T) {
 		time.Sleep(time.Minute)
 		well()
 		down.Store(1)
-		for c.Keep(func(string) bool { return false }); !c.Rests("n"); {
+		for c.Keep(func(string) bool { return false }); !c.BacksOff("n"); {
 			asked(1)
 		}
 		c.Keep(func(string) bool { return false }) // it is known to be back

@@ -85,7 +85,7 @@ type NodeStats struct {
 	Failed                             uint64 // and that failed otherwise
 
 	Failures int           // in a row
-	Rests    time.Duration // how much longer it is not asked
+	BackOff  time.Duration // how much longer it is not asked
 }
 
 // Nodes returns the nodes that were asked, by name.
@@ -107,7 +107,7 @@ func (p *peer) stats() NodeStats {
 	return NodeStats{
 		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
 		Busy: n.busy.Load(), Failed: n.failed.Load(),
-		Failures: p.mu.health.failed, Rests: max(0, time.Until(p.mu.health.until)),
+		Failures: p.mu.health.failed, BackOff: max(0, time.Until(p.mu.health.until)),
 	}
 }
 

@@ -40,7 +40,7 @@ func (n *status) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []cont
 	for _, n := range asked {
 		p := peer(n.Node)
 		p.Received = control.Traffic{Bytes: n.BytesIn, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
-		p.Rests = n.Rests.Seconds()
+		p.BackOff = n.BackOff.Seconds()
 	}
 	for _, n := range asking {
 		peer(n.Node).Sent = control.Traffic{Bytes: n.BytesOut, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}

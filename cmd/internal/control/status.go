@@ -132,7 +132,7 @@ type Peer struct {
 	Host     string  `json:"host"`
 	Received Traffic `json:"received"`
 	Sent     Traffic `json:"sent"`
-	Rests    float64 `json:"back_off_seconds,omitempty"` // seconds for which it is not asked, having failed several times in a row
+	BackOff  float64 `json:"back_off_seconds,omitempty"` // seconds for which it is not asked, having failed several times in a row
 }
 
 // Status asks for the state of the daemon.

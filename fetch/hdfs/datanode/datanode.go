@@ -38,16 +38,16 @@ type Config struct {
 	// Timeout bounds the wait for a connection, and for each next 64 KiB. A
 	// datanode whose disk seeks under load answers within two seconds.
 	Timeout time.Duration
-	// Rest is how long a datanode that failed is asked last.
-	Rest time.Duration
+	// BackOff is how long a datanode that failed is asked last.
+	BackOff time.Duration
 }
 
 func (c Config) withDefaults() Config {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
 	}
-	if c.Rest == 0 {
-		c.Rest = 30 * time.Second
+	if c.BackOff == 0 {
+		c.BackOff = 30 * time.Second
 	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
@@ -147,7 +147,7 @@ func (c *Client) pick(replicas []namenode.Replica, tried map[string]bool) (r nam
 
 // A score orders replicas: the least is asked.
 type score struct {
-	failed  time.Time // zero if not resting
+	failed  time.Time // zero if it is asked as others are
 	remote  bool
 	streams int
 }
@@ -155,7 +155,7 @@ type score struct {
 func (c *Client) score(r namenode.Replica, now time.Time) score {
 	n := c.node(r.ID)
 	s := score{remote: !c.isLocal(r), streams: n.streams}
-	if now.Sub(n.failed) < c.config.Rest {
+	if now.Sub(n.failed) < c.config.BackOff {
 		s.failed = n.failed
 	}
 	return s

@@ -36,7 +36,7 @@ func newNear(t *testing.T, c *cluster.Cluster) *near {
 	if !conf.Data.ByFile {
 		t.Fatal("the configuration does not say to read by file")
 	}
-	n := &near{bench: newBench(t, c), files: shortcircuit.New(shortcircuit.Config{Path: conf.Data.Socket, Rest: 100 * time.Millisecond, Age: time.Hour})}
+	n := &near{bench: newBench(t, c), files: shortcircuit.New(shortcircuit.Config{Path: conf.Data.Socket, BackOff: 100 * time.Millisecond, Age: time.Hour})}
 	t.Cleanup(func() {
 		n.files.Close()
 		eventually.True(t, "no block's files are open at the end", func() bool { return n.files.Snapshot().Files == 0 })

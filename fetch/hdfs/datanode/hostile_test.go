@@ -244,7 +244,7 @@ func TestTrickle(t *testing.T) {
 func TestRested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		c := datanode.New(datanode.Config{User: "root", Rest: 30 * time.Second, Dial: func(ctx context.Context, _, addr string) (net.Conn, error) {
+		c := datanode.New(datanode.Config{User: "root", BackOff: 30 * time.Second, Dial: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			if addr == "silent:1" {
 				asked.Add(1)
 				<-ctx.Done()

@@ -58,9 +58,9 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	p := &place{t: t}
-	files := shortcircuit.New(shortcircuit.Config{Path: refusing(t, p.refusal), Rest: time.Hour})
+	files := shortcircuit.New(shortcircuit.Config{Path: refusing(t, p.refusal), BackOff: time.Hour})
 	t.Cleanup(files.Close)
-	p.Client = datanode.New(datanode.Config{User: "root", Host: "near", Files: files, Rest: time.Hour, Dial: p.dial})
+	p.Client = datanode.New(datanode.Config{User: "root", Host: "near", Files: files, BackOff: time.Hour, Dial: p.dial})
 	return p
 }
 

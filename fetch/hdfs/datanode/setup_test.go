@@ -46,7 +46,7 @@ func newBench(t testing.TB, c *cluster.Cluster) *bench {
 		hosts[h.IP] = h.Name
 	}
 	b.config = datanode.Config{
-		User: "root", Timeout: 10 * time.Second, Rest: 20 * time.Second, // more than what follows a failure takes
+		User: "root", Timeout: 10 * time.Second, BackOff: 20 * time.Second, // more than what follows a failure takes
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			ip, _, _ := net.SplitHostPort(addr)

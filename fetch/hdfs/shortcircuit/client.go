@@ -18,12 +18,12 @@ type Config struct {
 	// the port of the datanode's data transfer.
 	Path string
 	// Timeout bounds each exchange with a datanode. One that is well answers at
-	// once; one that is stopped is asked again after Rest.
+	// once; one that is stopped is asked again after BackOff.
 	Timeout time.Duration
-	// Rest is how long a socket that failed is not tried again, or a block that was
+	// BackOff is how long a socket that failed is not tried again, or a block that was
 	// refused, unless the datanode has made its socket anew. While this process has
 	// no descriptor left it is a thirtieth.
-	Rest time.Duration
+	BackOff time.Duration
 	// Patience is how long a disk may take for what is not in memory: as long as a
 	// datanode for its next bytes.
 	Patience time.Duration
@@ -40,7 +40,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, 2*time.Second)
-	c.Rest = cmp.Or(c.Rest, time.Minute)
+	c.BackOff = cmp.Or(c.BackOff, time.Minute)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
 	c.Age = cmp.Or(c.Age, time.Minute)
 	c.Keep = cmp.Or(c.Keep, 256)
@@ -149,9 +149,9 @@ func (c *Client) Snapshot() Stats {
 }
 
 // matters reports whether a failure is one of what readers want: where they have gone on
-// and not come back to it since its rest ended, its state now is unknown. mu is held.
+// and not come back to it since its lapse ended, its state now is unknown. mu is held.
 func (c *Client) matters(l lapse) bool {
-	return l.cause != nil && !c.mu.wanted.After(l.until.Add(c.config.Rest))
+	return l.cause != nil && !c.mu.wanted.After(l.until.Add(c.config.BackOff))
 }
 
 // OfBlock reports whether an error of Open is of that block alone: its datanode passes

@@ -27,7 +27,7 @@ func TestFilesGrowOld(t *testing.T) {
 		}
 		pass(x.data, x.sums)(c)
 	})
-	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Hour, Age: 50 * time.Millisecond})
+	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, BackOff: time.Hour, Age: 50 * time.Millisecond})
 	defer c.Close()
 	p := make([]byte, 1000)
 	for id := range uint64(2) {

@@ -107,7 +107,7 @@ func (d *datanode) start(answer func(*net.UnixConn)) {
 
 func (d *datanode) client(t testing.TB) *shortcircuit.Client {
 	c := shortcircuit.New(shortcircuit.Config{
-		Path: strings.ReplaceAll(d.socket, "9866", "_PORT"), Timeout: 5 * time.Second, Rest: time.Hour, Age: time.Hour, Keep: 4})
+		Path: strings.ReplaceAll(d.socket, "9866", "_PORT"), Timeout: 5 * time.Second, BackOff: time.Hour, Age: time.Hour, Keep: 4})
 	t.Cleanup(func() {
 		c.Close()
 		eventually.True(t, "no block's files are open at the end", func() bool { return c.Snapshot().Files == 0 })

@@ -120,7 +120,7 @@ func TestDiskFallsSilent(t *testing.T) {
 	for answered := range 5 {
 		bad, name := newBadDisk(t, x.content)
 		d := newDatanode(t, passBlocking(name, x.sums))
-		c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Hour, Age: time.Hour, Patience: 100 * time.Millisecond})
+		c := shortcircuit.New(shortcircuit.Config{Path: d.socket, BackOff: time.Hour, Age: time.Hour, Patience: 100 * time.Millisecond})
 		t.Cleanup(c.Close)
 		t.Cleanup(bad.mend)
 		bad.left = answered

@@ -185,7 +185,7 @@ func TestDescriptorsUsedUp(t *testing.T) {
 			unix.Close(free)
 			unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free + spare), Max: was.Max})
 		}, x.data, x.sums))
-		c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Nanosecond})
+		c := shortcircuit.New(shortcircuit.Config{Path: d.socket, BackOff: time.Nanosecond})
 		err := read(c, block(1, 1000), p, 0)
 		unix.Setrlimit(unix.RLIMIT_NOFILE, &was)
 		if !errors.Is(err, unix.EMFILE) {
@@ -277,7 +277,7 @@ func TestSilentDatanode(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	d := newDatanode(t, func(c *net.UnixConn) { heard(c); <-release })
-	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Timeout: 50 * time.Millisecond, Rest: time.Hour})
+	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Timeout: 50 * time.Millisecond, BackOff: time.Hour})
 	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

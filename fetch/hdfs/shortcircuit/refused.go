@@ -20,12 +20,12 @@ type lapse struct {
 	from  origin    // has moved: another datanode may do better
 }
 
-func (l lapse) rests() bool {
+func (l lapse) lasts() bool {
 	return l.cause != nil && time.Now().Before(l.until) && !l.from.moved()
 }
 
 func (c *Client) lapse(from origin, cause error) lapse {
-	rest := c.config.Rest
+	rest := c.config.BackOff
 	if meta.OutOfFiles(cause) {
 		rest /= 30
 	}
@@ -33,7 +33,7 @@ func (c *Client) lapse(from origin, cause error) lapse {
 	return lapse{cause, now, now.Add(rest), from}
 }
 
-// socket returns that of a block's datanode, if neither that nor the block is at rest.
+// socket returns that of a block's datanode, if neither has a lapse that lasts.
 func (c *Client) socket(b Block) (*socket, error) {
 	path := c.config.Path
 	if strings.Contains(path, portMark) {
@@ -48,7 +48,7 @@ func (c *Client) socket(b Block) (*socket, error) {
 		return nil, errClosed
 	}
 	for _, l := range lapses {
-		if l.rests() {
+		if l.lasts() {
 			return nil, l.cause
 		}
 	}
@@ -130,7 +130,7 @@ func (c *Client) accept(f *File) {
 // it that is right says nothing of the part that was not. mu is held.
 func (c *Client) outdated(f *File) bool { return f.asked.Before(c.mu.refused[f.key].since) }
 
-// prune forgets refused blocks that no reader has asked for since their rest ended, for as
+// prune forgets refused blocks that no reader has asked for since their lapse ended, for as
 // long as files are kept. mu is held.
 func (c *Client) prune() {
 	for k, l := range c.mu.refused {

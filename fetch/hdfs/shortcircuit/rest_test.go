@@ -79,7 +79,7 @@ func TestSaidOnce(t *testing.T) {
 				refused(c)
 			})
 			said := new(record)
-			c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Nanosecond, Log: slog.New(slog.NewTextHandler(said, nil))})
+			c := shortcircuit.New(shortcircuit.Config{Path: d.socket, BackOff: time.Nanosecond, Log: slog.New(slog.NewTextHandler(said, nil))})
 			defer c.Close()
 			for run := 1; run < 4; run++ {
 				agreed.Store(false)
@@ -120,7 +120,7 @@ func TestSaidOnce(t *testing.T) {
 func TestSaidOfForgotten(t *testing.T) {
 	d := newDatanode(t, refuse("", words("no such block")))
 	said := new(record)
-	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, Rest: time.Nanosecond, Age: time.Nanosecond, Log: slog.New(slog.NewTextHandler(said, nil))})
+	c := shortcircuit.New(shortcircuit.Config{Path: d.socket, BackOff: time.Nanosecond, Age: time.Nanosecond, Log: slog.New(slog.NewTextHandler(said, nil))})
 	defer c.Close()
 	for id := range 3 {
 		if err := read(c, block(uint64(id), 1000), make([]byte, 1000), 0); err == nil {
@@ -132,7 +132,7 @@ func TestSaidOfForgotten(t *testing.T) {
 	}
 }
 
-// A socket, and a block, that rests is tried at once when another socket is in its
+// A socket, and a block, with a lapse is tried at once when another socket is in its
 // place: another datanode may do better.
 func TestSocketMadeAnew(t *testing.T) {
 	x := newReplica(t, 1000, 512, 2)
@@ -273,7 +273,7 @@ func TestSocketThatNobodyWants(t *testing.T) {
 	x := newReplica(t, 1000, 512, 2)
 	d := newDatanode(t, pass(x.data, x.sums))
 	const rest = 10 * time.Millisecond
-	c := shortcircuit.New(shortcircuit.Config{Path: strings.ReplaceAll(d.socket, "9866", "_PORT"), Rest: rest})
+	c := shortcircuit.New(shortcircuit.Config{Path: strings.ReplaceAll(d.socket, "9866", "_PORT"), BackOff: rest})
 	defer c.Close()
 	if c.Snapshot().Asked {
 		t.Error("something was asked for already")
