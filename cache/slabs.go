@@ -6,8 +6,10 @@ import (
 	"rankfs/meta/stall"
 )
 
-// slabs are all batches that the cache has, or is about to have: as entries, idle, or
-// stale. The cache's lock guards them.
+// slabs are all batches that the cache has, or is about to have. A batch with holders or
+// waiters is an entry, one without is idle, and one that is to be given up, as its bytes are
+// of another version, is stale: each is in one of these three, but for a packed form, which is
+// idle beside an entry. The cache's lock guards them.
 type slabs struct {
 	entries map[Key]*entry // filling, or ready and open
 	idle    *idleTable     // ready and open nowhere; and all that is packed

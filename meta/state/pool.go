@@ -70,7 +70,8 @@ func (p *pool) over() bool {
 	return p.jobs.len() > MaxPoolJobs || p.stages.len() > MaxStages || p.count > MaxCommits
 }
 
-// A PoolJob is a directory of the pool.
+// A PoolJob is a job of the pool, with its life and its quota. It goes when it was unused for
+// as long as it lives, or is removed; its number is never given to another.
 type PoolJob struct {
 	Name   string
 	Number uint64 // later jobs have larger numbers
@@ -104,7 +105,15 @@ func (j *PoolJob) End() (at time.Time, ok bool) {
 	return time.Unix(0, j.Used).Add(j.Lives()), len(j.Users) == 0 && len(j.Datasets) == 0
 }
 
-// A PoolStage is a directory of a job.
+// A PoolStage is a stage of a job: one exchange, of so many maps and parts.
+//
+//   - It has no spec at first, and then one that may be replaced until an attempt is begun or
+//     a map is committed.
+//   - Its last map seals it. A sealed stage takes no map but in place of one of which all
+//     copies are lost, and that with the same bytes.
+//   - A reset makes it what it was before its first attempt, in the next generation. A spec
+//     that is replaced makes another generation too. Maps and attempts of an earlier
+//     generation are refused.
 type PoolStage struct {
 	Job        uint64
 	Name       string

@@ -24,8 +24,13 @@ type Queue struct {
 	Aside   int `json:",omitempty"` // units that are given to no worker any more
 }
 
-// A queue is a Queue with its workers. Those of an era are shared with the
-// snapshot of the next.
+// A queue is a Queue with its workers and units.
+//
+//   - A worker holds one unit at most, and a unit has two holders at most. The first of them
+//     that finishes it makes it done; that of the other is lost.
+//   - A unit that is done stays so until a reset. One that was given back too often is set
+//     aside, and is given to no worker.
+//   - The units, workers and suspects of an era are shared with the snapshot of the next.
 type queue struct {
 	Queue
 	ranks   uint64

@@ -13,7 +13,14 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// A Part is a partition of maps that are committed, whose bytes follow from these.
+// A Part is one part of a stage in one generation: the pieces of the maps that were committed
+// when it was opened.
+//
+//   - Its bytes follow from the bytes of these maps and the spec alone. They are the same on
+//     every node, and whichever copies the pieces come from.
+//   - Which pieces it has, and its length, is found by measure before any caller gets it, and
+//     does not change. Only the copy that a piece is taken from may.
+//   - It holds no bytes: Fill writes them where it is told, and may be called again.
 type Part struct {
 	ranges
 	Offsets bool // where its records begin, or its maps' pieces

@@ -8,7 +8,10 @@ import (
 	"rankfs/meta/state"
 )
 
-// A stage is a stage of a job, as its maps, its attempts and its parts share it.
+// A stage is the stage of that number, as its maps, its attempts and its parts share it. It
+// has no state of its own: the spec, the generation, and whether it is sealed, are read from
+// the cluster's state at each call, which fails once the stage is gone. The bytes are in the
+// job's files. What was opened of a generation before a reset fails with ErrStale.
 type stage struct {
 	job    *Job
 	name   string
