@@ -53,7 +53,7 @@ func (rs *readers) hasOrLeaves(b coming, rank uint64) bool {
 	return b.known && (rs.slabs.known(b.key) || !b.series.Ahead(rank, b.step))
 }
 
-// window is how many steps ahead of a reader are worth having. All readers share the
+// window is the number of steps ahead of a reader that are worth having. All readers share the
 // memory evenly.
 func (rs *readers) window(r *reader) uint64 {
 	size := max(pages(r.size), 1)

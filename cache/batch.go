@@ -38,7 +38,7 @@ func (f *form) fd() int {
 // inMemory reports whether an open finds the bytes in memory.
 func (f *form) inMemory() bool { return f.ram != nil || f.pooled }
 
-// memory is how much of it the batch takes.
+// memory is the memory that the batch takes.
 func (f *form) memory() int64 {
 	switch {
 	case f.packed:

@@ -2,7 +2,7 @@ package cache
 
 import "rankfs/cache/ahead"
 
-// A confidence is how far it is believed that the readers of a series go on in order. A run of
+// A confidence is a guess whether the readers of a series go on in order. A run of
 // opens that ends before it is proven, as the next open was elsewhere, lowers it: where opens
 // are at random some always follow each other by chance. The lower it is, the more opens in
 // order it takes until a reader is believed to come to what is next: until that is made ready,
@@ -18,7 +18,7 @@ type confidence struct {
 func newConfidence(s *Series) confidence { return confidence{late: min(near, s.Steps/8)} }
 
 const (
-	// proven is how many opens in order are no chance, where confidence is full.
+	// proven opens in order are no chance: then confidence is full.
 	proven = 2 * trusted
 
 	// mostBroken bounds the runs that count. Two of them ask for one more open in order,

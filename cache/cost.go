@@ -25,7 +25,7 @@ const (
 	// 0.1 ms and gives 2.5 GB a second takes as long to begin as for so many.
 	costBytes = 256 << 10
 
-	// apart is how much sizes must differ, as a variance beside the square of their mean,
+	// apart is the least difference of sizes, as a variance beside the square of their mean,
 	// before anything follows from it.
 	apart = 0.05
 

@@ -16,7 +16,7 @@ type epoch struct {
 	finding bool                 // a key is being found of what a reader comes to
 }
 
-// end is how many steps are known: those of the epoch, and of the next one if it is.
+// end is the number of steps that are known: those of the epoch, and of the next one if it is.
 func (ep *epoch) end() uint64 {
 	if ep.next == nil {
 		return ep.series.Steps
@@ -78,7 +78,7 @@ func soonestOf(its []*reader, step uint64, now time.Time) (first use, at time.Ti
 }
 
 const (
-	// beside is how many jobs that read one rank of a series are told apart.
+	// beside bounds the jobs that read one rank of a series and are told apart.
 	beside = 8
 
 	// gone: a reader beside which another of its rank goes on is no more if it is silent

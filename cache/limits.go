@@ -56,7 +56,7 @@ func (c *Cache) shrink() {
 	}
 }
 
-// Held is how many bytes of memory slabs take, of any form.
+// Held is the number of bytes of memory that slabs take, of any form.
 func (c *Cache) Held() int64 {
 	c.ram.mu.Lock()
 	defer c.ram.mu.Unlock()

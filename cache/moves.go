@@ -119,7 +119,7 @@ func (g *guarded) nextToLeave(free int64) *entry {
 	return nil
 }
 
-// samples are how many batches of a dataset were taken to try codecs on.
+// samples count the batches of a dataset that were taken to try codecs on.
 type samples map[string]int
 
 const (

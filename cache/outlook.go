@@ -84,7 +84,7 @@ func (o *outlook) add(s *Series, k Key, size int64, i policy.Item) int32 {
 	return n
 }
 
-// measure is how the batches of a series are packed, if that pays.
+// measure looks up the ratio and the times at which the batches of a series are packed, if that pays.
 func (o *outlook) measure(s *Series, size int64) (pack.Measure, bool) {
 	readers := 0
 	for _, b := range o.courses {
@@ -118,7 +118,7 @@ func (o *outlook) addFuture() {
 	})
 }
 
-// most is how many items are looked at, what is there among them.
+// most is the number of items that are looked at, if there are more.
 func (o *outlook) most() int {
 	size := int64(0)
 	for _, b := range o.courses {

@@ -116,7 +116,7 @@ func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (
 	return number, real, err
 }
 
-// nameOf is how the store names a batch.
+// nameOf is the store's name of a batch.
 func nameOf(k Key) (n pack.Name) {
 	copy(n[:], k.Series[:])
 	binary.LittleEndian.PutUint64(n[16:], k.Rank)

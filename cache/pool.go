@@ -29,7 +29,7 @@ type pool struct {
 	}
 }
 
-// roomier is how much larger the file is than what may be in it: a block of it has
+// roomier is the ratio of the file's length to the budget: a block of it has
 // slots of one size, and is not full of them for ever.
 const roomier = 4
 
@@ -107,7 +107,7 @@ func (p *pool) close() error {
 	return err
 }
 
-// slotPages is how many pages the slot of so many bytes has: nothing takes one too.
+// slotPages is the number of pages of the slot of so many bytes: nothing takes one too.
 func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
 
 func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }

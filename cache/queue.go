@@ -202,7 +202,7 @@ func (q *queue) task(ahead bool, now time.Duration) (best task, ok bool) {
 // full reports whether as many fills are under way as are worth doing at a time.
 func (q *queue) full() bool { return q.all.busy >= q.rates.fills.AtOnce() }
 
-// most is how many may be under way: what was lent ends beside what is had back for it.
+// most is the number that may be under way: what was lent ends beside what is had back for it.
 func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
 
 // lacks reports whether a job has less than its share of the workers, by its weight, of those

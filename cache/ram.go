@@ -147,7 +147,7 @@ func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
 	return discard, errNoRoom
 }
 
-// files is how many have a descriptor and a mapping. r.mu is held.
+// files is the number of files with a descriptor and a mapping. r.mu is held.
 func (r *ram) files() int {
 	return r.mu.held - r.mu.closed + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
 }

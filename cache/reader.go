@@ -52,7 +52,7 @@ type use struct {
 // near is how many steps a reader may leave out without being another one.
 const near = 16
 
-// distance is how far from where r is a step lies, less if r may have gone on to it than
+// distance is the number of steps between where r is and another, less if r may have gone on to it than
 // if it went back; none if it is too far. A reader that is not trusted yet may be anywhere.
 func (r *reader) distance(step, near uint64) uint64 {
 	switch {
@@ -136,7 +136,7 @@ func (m *marks) take(step uint64) (at time.Time, ok bool) {
 	return m.at[i], true
 }
 
-// worked is how long a reader has had what it opened last.
+// worked is the time since a reader got what it opened last.
 func (r *reader) worked(now time.Time) time.Duration {
 	if r.served.After(r.seen) {
 		return max(now.Sub(r.served), 0)

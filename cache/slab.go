@@ -36,7 +36,7 @@ func (s *Slab) Fd() int {
 	return s.entry.fd()
 }
 
-// Size is how many bytes the batch has.
+// Size is the number of bytes of the batch.
 func (s *Slab) Size() int64 { return s.entry.size }
 
 // Tier says where the slab's bytes are.

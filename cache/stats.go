@@ -33,7 +33,7 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// Workers is how many batches are filled at a time, if so many are wanted.
+// Workers is the number of batches that are filled at a time, if so many are wanted.
 func (c *Cache) Workers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

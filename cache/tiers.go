@@ -57,7 +57,7 @@ func newRAM(budget int64) (*ram, error) {
 // maxIdleFiles is how many files are kept at hand: they cost the kernel 30 MB.
 const maxIdleFiles = 1 << 14
 
-// mostMappings is how many the kernel lets a process have.
+// mostMappings is the number of mappings that the kernel lets a process have.
 func mostMappings() int {
 	const usual = 65530
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")

@@ -80,7 +80,7 @@ func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]
 	i.Wait[policy.Disk], i.Move[policy.Disk] = seconds(policy.Disk), float64(size)/writing(writes)
 }
 
-// writing is how many bytes disks write in a second, as measured; no more than a
+// writing is the rate at which disks write, in bytes a second, as measured; no more than a
 // page cache takes, or a choice would move things about as if that cost nothing.
 func writing(measured rate) float64 {
 	const most = 1 << 30

@@ -265,7 +265,7 @@ func (v *views) byIno(ino uint64) (node, bool) {
 	return d.node(ino), true
 }
 
-// drops is how many datasets were dropped.
+// drops is the number of datasets that were dropped.
 func (v *views) drops() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -22,7 +22,7 @@ const Type = "rankfs"
 // maxRead is the most bytes that a READ may ask for, where reads come here.
 const maxRead = 1 << 20
 
-// A connection is how the kernel asks a tree, and how it is told what it has not asked for:
+// A connection serves a tree to the kernel, and tells the kernel what it has not asked for:
 // that a queue is ready, or that names are gone. Its exported methods may be called
 // concurrently once the tree is mounted; what is set by then does not change.
 type connection struct {

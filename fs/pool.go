@@ -98,7 +98,7 @@ type PoolBlob struct {
 // A PoolStage is one stage of a job.
 type PoolStage interface {
 	poolNamed
-	// Generation is how often the stage was reset, or given another spec: of an older one
+	// Generation counts the resets of the stage, and its other specs: of an older one
 	// parts and maps are stale.
 	Generation() uint64
 	// Refused notes why something that a program asked of the stage was refused, for

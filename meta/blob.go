@@ -11,7 +11,7 @@ const (
 	// BlobDir is the directory of a job in which its blobs are, and the name of the
 	// stage that has their bytes.
 	BlobDir = "blob"
-	// MaxKey is how many bytes the name of a blob has, with the directories it is in.
+	// MaxKey is the longest name of a blob, in bytes, with the directories it is in.
 	MaxKey = 255
 	// MaxPut is how many blobs and directories are put at once.
 	MaxPut = 1 << 14

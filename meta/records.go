@@ -158,11 +158,11 @@ func parseSep(value string) (byte, error) {
 	return value[0], nil
 }
 
-// Slices is how many pieces of about one size a map is cut into whose parts are ranges of
+// Slices is the number of pieces of about one size into which a map is cut whose parts are ranges of
 // keys: a few for each part, so that these are even.
 func (s Stage) Slices() uint64 { return min(max(4*s.Parts, 64), 1024) }
 
-// Pieces is how many pieces a map has: one for each part, or its slices and the keys with
+// Pieces is the number of pieces of a map: one for each part, or its slices and the keys with
 // which they begin.
 func (s Stage) Pieces() uint64 {
 	if s.Records.Ranges {

@@ -35,7 +35,7 @@ const (
 	placeRing   = "ring"   // where its name says, as the others
 )
 
-// A Compression is how bytes of a stage are packed while they go from node to node. Nodes tell
+// A Compression packs the bytes of a stage while they go from node to node. Nodes tell
 // each other its number.
 type Compression uint8
 

@@ -51,7 +51,7 @@ const (
 	UnitChunk             // one whole chunk for each rank
 )
 
-// A BatchSize is how much is read at a time.
+// A BatchSize is the amount that is read at a time.
 type BatchSize struct {
 	Unit BatchUnit
 	N    uint64 // zero for UnitChunk

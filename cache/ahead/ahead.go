@@ -2,7 +2,7 @@ package ahead
 
 import "math"
 
-// Steps is how many steps ahead of a reader are worth having: as many as it consumes
+// Steps is the number of steps ahead of a reader that are worth having: as many as it consumes
 // while one is made, from a source of that latency, and one that is read, one that is
 // ready and one for what varies. Times are in seconds. What is made at a time bounds
 // it: more would only be ready earlier.
@@ -19,7 +19,7 @@ func Steps(latency, pace float64, fills int) int64 {
 // source's patience. A source of 100 ms gives 640 batches a second then.
 const MostFills = 64
 
-// Fills is how many fills are worth doing at a time. It is found by trial: where fills
+// Fills is the number of fills that are worth doing at a time. It is found by trial: where fills
 // are waited for, half as many more are done for a while, and remain if that gives
 // enough more bytes a second; now and then fewer are tried. So a far source has many,
 // and one whose rate, or a processor, is used up has no more than before.
@@ -41,7 +41,7 @@ type Fills struct {
 // New begins with the least of fills at a time.
 func New(least int) Fills { return Fills{least: least, n: least, was: least, patience: 1} }
 
-// AtOnce is how many fills may be done at a time.
+// AtOnce is the number of fills that may be done at a time.
 func (f *Fills) AtOnce() int { return f.n }
 
 // Done counts a fill that ended now, in seconds, and whether it had waited for a

@@ -13,7 +13,7 @@ type Cursor struct {
 	bar    bool
 }
 
-// Trusted is how many opens in order make a reader: fewer may be a person browsing.
+// Trusted opens in order make a reader: fewer may be a person browsing.
 const Trusted = 2
 
 // Open moves a reader past a step that it opens.
@@ -39,7 +39,7 @@ func (c *Cursor) Due(step uint64, ago float64) float64 {
 	return float64(step+1-c.Pos)*c.Pace - ago
 }
 
-// Window is how many steps ahead of a reader are worth having, of a size, in its share
+// Window is the number of steps ahead of a reader that are worth having, of a size, in its share
 // of memory, and with so many fills at a time; most bounds it. It grows with trust.
 func (c *Cursor) Window(size, memory int64, latency float64, fills, most int) uint64 {
 	fit := max(1, memory/size-2) // beside the one being read and the one just read

@@ -15,7 +15,7 @@ import (
 // on a cold disk takes one at most, and their sums are 8 MiB for a terabyte.
 const Granule = 1 << 20
 
-// Granules is how many a blob of that size has.
+// Granules is the number of granules of a blob of that size.
 func Granules(size int64) int { return int((size + Granule - 1) / Granule) }
 
 // Sums say of each granule of a blob what its bytes hash to. They are kept in a
@@ -28,7 +28,7 @@ type sums struct {
 	seen []atomic.Bool   // it matched, or was written, since this process runs
 }
 
-// sumsBytes is how large the file of sums is.
+// sumsBytes is the size of the file of sums.
 func sumsBytes(size int64) int64 { return 8 * int64(Granules(size)) }
 
 func newSums(size int64) *sums {

@@ -10,7 +10,7 @@ import (
 // kind says in its own words what there is no room for, and why.
 var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room now")
 
-// A Floor is how much of a file system stays free: the larger of the two.
+// A Floor is the part of a file system that stays free: the larger of the two.
 type Floor struct {
 	Bytes   int64
 	Percent float64 // of the file system's size

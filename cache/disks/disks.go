@@ -162,7 +162,7 @@ func (t *Tier) byRoom() []*directory {
 	return dirs
 }
 
-// Room is how many bytes slabs may take of all directories: no more than is there
+// Room is the number of bytes that slabs may take of all directories: no more than is there
 // of one that is not written to, nothing of one that is not read; and nowhere what
 // other files have, nor what is to stay free, as it was when a slab was last
 // written.

@@ -114,7 +114,7 @@ func (v *evictor) fits(p *place) error {
 	return err
 }
 
-// lack is how many bytes the file system will lack of its floor.
+// lack is the number of bytes that the file system will lack of its floor.
 func (v *evictor) lack(p *place) (int64, error) {
 	used, _ := v.budget.usage()
 	return p.lack(v.floor, used)

@@ -139,7 +139,7 @@ func (f *File) do(run func(*operation) error) error {
 // ranks' own reads of slabs are not.
 func (f *File) Bytes() *os.File { return f.file }
 
-// Size is how long the file is.
+// Size is the length of the file.
 func (f *File) Size() (size int64, err error) {
 	info, err := f.file.Stat()
 	if err != nil {

@@ -19,7 +19,7 @@ func Affordable(fd int) error {
 	return nil
 }
 
-// MostFiles is how many descriptors slabs may take.
+// MostFiles is the number of descriptors that slabs may take.
 func MostFiles() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

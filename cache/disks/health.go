@@ -159,7 +159,7 @@ func (h *health) squeezed() {
 	}
 }
 
-// rest is how long a directory that is not to be read is let be; ok if it may be read.
+// rest is the time for which the directory is not read; ok if it may be read.
 func (h *health) rest() (wait time.Duration, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *health) heal() {
 	h.log.Info("nvme directory is used again", "dir", h.dir)
 }
 
-// stuck is how many operations were given up and have not come back.
+// stuck is the number of operations that were given up and have not come back.
 func (h *health) stuck() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

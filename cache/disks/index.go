@@ -30,10 +30,10 @@ type item struct {
 	real int64
 }
 
-// indexSize is how long an index of n items is.
+// indexSize is the length of an index of n items.
 func indexSize(n int) int64 { return int64(len(indexMagic) + n*indexRow + 8) }
 
-// indexCount is how many items are in an index of so many bytes.
+// indexCount is the number of items in an index of so many bytes.
 func indexCount(size int64) int { return int((size - indexSize(0)) / indexRow) }
 
 // writeIndex writes an index of what next appends to nothing, until that is
@@ -233,7 +233,7 @@ func (x *index) save() error {
 	})
 }
 
-// stale is how many slabs the index is to tell of at most, and where, if it does
+// stale is the number of slabs that the index is to tell of at most, and where, if it does
 // not say all yet.
 func (x *index) stale() (most int, change uint64, p *place) {
 	mu := &x.slabs.mu

@@ -203,7 +203,7 @@ func (p *place) blocks(size int64) int64 {
 	return (size + p.block - 1) / p.block * p.block
 }
 
-// lack is how many bytes the file system will lack of its floor, where the directory
+// lack is the number of bytes that the file system will lack of its floor, where the directory
 // uses so many.
 func (p *place) lack(floor Floor, used int64) (int64, error) {
 	var s unix.Statfs_t

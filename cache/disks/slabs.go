@@ -373,7 +373,7 @@ func (s *slabs) isThere(one *slab) bool {
 	return s.mu.there(one)
 }
 
-// A Holding is how many slabs of one series there are, and their bytes on disk.
+// A Holding counts the slabs of one series, and their bytes on disk.
 type Holding struct {
 	Slabs int
 	Bytes int64

@@ -1,6 +1,6 @@
 package fair
 
-// A Standing is how a job stands among those that share memory.
+// A Standing compares a job with the others that share memory.
 type Standing struct {
 	Held  int64 // bytes of memory that may make way
 	Due   int64 // its 1/n of all such bytes, of n jobs

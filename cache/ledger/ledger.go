@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Page is how many rows are made at a time.
+// Page is the number of rows that are made at a time.
 const Page = 1024
 
 // A Ledger has rows R, whose keys are K. It is not for concurrent use.

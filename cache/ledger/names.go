@@ -46,5 +46,5 @@ func (p *Names[N]) Give(n uint32) bool {
 // Of is the name of a number that is in use.
 func (p *Names[N]) Of(n uint32) N { return p.all[n].name }
 
-// Len is how many names are in use.
+// Len is the number of names in use.
 func (p *Names[N]) Len() int { return len(p.numbers) }

@@ -82,7 +82,7 @@ const (
 	maxSegments = 1<<segmentBits - 1
 )
 
-// segmentSize is how long the segments of a budget are.
+// segmentSize is the length of the segments of a budget.
 func segmentSize(limit int64) int {
 	n := segmentBytes
 	for int64(n)*maxSegments/16 < limit && n/frameBytes < 1<<frameBits {

@@ -23,11 +23,11 @@ type ChooserConfig struct {
 	Every int
 }
 
-// first is how many of the first slabs are all measured: two that happen to be
+// first slabs are all measured: two that happen to be
 // of one kind do not decide, and a third is not worth waiting for more.
 const first = 3
 
-// samples is how many blocks of a slab are measured, evenly spaced.
+// samples is the number of blocks of a slab that are measured, evenly spaced.
 const samples = 2
 
 // A Chooser measures codecs on samples of one dataset. All methods may be

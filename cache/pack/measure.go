@@ -33,7 +33,7 @@ type Setting struct {
 	Memory  int64         // bytes for the dataset's slabs, plain and packed
 	Dataset int64         // bytes of the dataset
 	Below   time.Duration // wait for a MiB that is not in memory
-	// Uses is how often a slab is unpacked for each time that it is packed:
+	// Uses is the number of times that a slab is unpacked for each time that it is packed:
 	// the epochs to come. Zero counts as one.
 	Uses float64
 }

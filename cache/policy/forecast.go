@@ -14,7 +14,7 @@ const (
 	hunch = 0.5
 )
 
-// A forecast is how often each item is used over the horizon, and when first.
+// A forecast says how often each item is used over the horizon, and when first.
 type forecast struct {
 	uses []float64
 	next []float64 // +Inf: not known
@@ -39,7 +39,7 @@ func (f *forecast) learn(p *Problem) {
 	}
 }
 
-// unknown is how many uses are expected beyond those that are known.
+// unknown is the number of uses that are expected beyond those that are known.
 func (f *forecast) unknown(i *Item, now float64, known bool) float64 {
 	switch {
 	case known:
@@ -65,7 +65,7 @@ func horizon(p *Problem) float64 {
 	return math.Max(sum/math.Max(n, 1), 1e-3)
 }
 
-// saved is how much less an open waits than if the item were at its source.
+// saved is the time that an open waits less than if the item were at its source.
 func (i *Item) saved(l Level) float64 { return i.Wait[Source] - i.Wait[l] }
 
 // cost is the work to bring the item to a level. From a slower one its bytes

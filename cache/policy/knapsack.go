@@ -64,7 +64,7 @@ func (m *mckp) diskFirst(bundles []bundle, mem, disk float64) {
 	m.draft.more(bundles)
 }
 
-// regret is how much more a bundle would gain elsewhere than on disk, what it
+// regret is the gain that a bundle would have elsewhere beyond that on disk, what it
 // pays included. It says whether disk is a choice at all.
 func (b *bundle) regret(mem, disk float64) (float64, bool) {
 	if b.level != Source || b.bytes[Disk] < 0 || b.gain[Disk] <= 0 {

@@ -11,7 +11,7 @@ const (
 	mixes    = (quarters + 1) * (quarters + 2) / 2 // parts of a set in RAM and packed
 )
 
-// A mix is how many quarters of a set are in RAM and packed; the rest is at
+// A mix says how many quarters of a set are in RAM and packed; the rest is at
 // its source.
 type mix struct{ ram, packed int }
 

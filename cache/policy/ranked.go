@@ -76,7 +76,7 @@ func (r *ranked) count(p *Problem) {
 	}
 }
 
-// known is how many uses of an item are known.
+// known is the number of known uses of an item.
 func (f *forecast) known(item int32) float64 {
 	if math.IsInf(f.next[item], 1) {
 		return 0

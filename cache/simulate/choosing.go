@@ -40,12 +40,12 @@ func (r *choosing) inUse(n *node) int64 {
 	return max(0, min(bytes, n.coming()-r.s.Memory, r.s.Memory/2))
 }
 
-// reserved is how many batches of each rank. In Neutrino's scenarios mckp
+// reserved is the number of batches of each rank that are. In Neutrino's scenarios mckp
 // takes 0.93, 0.92 and 0.93 of the time of the best of the others on the mean with one
 // to three of them, and at most 1.17, 1.14 and 1.30.
 const reserved = 2
 
-// coming is how many bytes are used, as far as was seen and is known.
+// coming is the number of bytes that are used, as far as was seen and is known.
 func (n *node) coming() (bytes int64) {
 	for i := range n.guard {
 		n.guard[i].known = n.items[i].Last >= 0
@@ -61,7 +61,7 @@ func (n *node) coming() (bytes int64) {
 	return bytes
 }
 
-// pacing is how long a step takes, as far as is known.
+// pacing is the time of a step, as far as is known.
 func (r *choosing) pacing() float64 {
 	pace := r.s.Step
 	if done := r.schedule.step - r.future.first*r.future.steps; done > 0 {

@@ -8,7 +8,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// Fills are how batches are made ready: by workers, from what caches and the source have.
+// Fills make batches ready: workers do, from what caches and the source have.
 type fills struct {
 	*caches
 	source server

@@ -168,7 +168,7 @@ func (f *future) one(rank int32, step int64) (partition int32) {
 	return int32(f.epochs[step/f.steps-f.first].grains[span.First%f.cut.N] / uint32(f.s.Grains))
 }
 
-// share is how much of a whole batch a rank has in a step: less in the last one.
+// share is the part of a whole batch that a rank has in a step: less in the last one.
 func (f *future) share(rank int32, step int64) float64 {
 	n := 0
 	f.batch(rank, step, func(int32, int64) { n++ })

@@ -65,7 +65,7 @@ func (l *layout) wanting(k *reader) (step int64, ok bool) {
 	return int64(at), ok
 }
 
-// window is how many steps ahead of a rank are worth having.
+// window is the number of steps ahead of a rank that are worth having.
 func (l *layout) window(k *reader) uint64 {
 	size := max((k.size+page-1)/page*page, page)
 	latency := 0.0

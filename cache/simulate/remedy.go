@@ -48,7 +48,7 @@ func Remedies(ctx context.Context, s Scenario, by func() policy.Policy) (found [
 	return found, nil
 }
 
-// has is how much there is of a resource: infinitely much of what is not used.
+// has is the amount of a resource: infinite of what is not used.
 func (s *Scenario) has(what Resource) float64 {
 	amount := [...]float64{Memory: float64(s.Memory), SourceRate: s.Costs.Source, LinkRate: s.Costs.Link, DiskRate: s.Costs.DiskRead}[what]
 	if amount <= 0 || what == LinkRate && s.Nodes < 2 || what == DiskRate && s.Disk == 0 {

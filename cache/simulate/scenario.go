@@ -94,7 +94,7 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	return s, s.check()
 }
 
-// window is how many batches memory holds of those that are made ready for a rank, as
+// window is the number of batches that memory holds of those that are made ready for a rank, as
 // far as any source has so many of use.
 func (s *Scenario) window() int {
 	const least = 16
@@ -160,7 +160,7 @@ func (s *Scenario) checkReads() error {
 	return nil
 }
 
-// most is how many grains the longest epoch has.
+// most is the number of grains of the longest epoch.
 func (s *Scenario) most() (n int) {
 	if s.Reads == nil {
 		return s.Partitions * s.Grains

@@ -104,7 +104,7 @@ func (g *Graph) add(step, steps uint64, e edge) {
 	r.edges[lightest] = e
 }
 
-// apart is how much two distances differ, as parts of the view's steps, or of
+// apart is the difference of two distances, as parts of the view's steps, or of
 // themselves if they are longer.
 func apart(a, b float64) float64 {
 	if a == b {

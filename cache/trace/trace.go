@@ -60,7 +60,7 @@ func (t *Trace) forget(runs int) {
 	t.Runs = slices.Delete(t.Runs, 0, runs)
 }
 
-// Opens is how many opens the runs have.
+// Opens is the number of opens of the runs.
 func (t *Trace) Opens() (n uint64) {
 	for _, r := range t.Runs {
 		n += r.Count

@@ -228,7 +228,7 @@ func (n need) room() string {
 	return "memory is enough to make 16 batches ready ahead of each rank"
 }
 
-// epoch is how many bytes of an epoch are read on this node.
+// epoch is the number of bytes of an epoch that are read on this node.
 func (n need) epoch() float64 {
 	v := n.job.Facts
 	return float64(v.Bytes) * min(1, float64(n.job.Here)/float64(max(1, v.Ranks)))

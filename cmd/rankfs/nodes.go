@@ -158,7 +158,7 @@ NODE is its id, or its host if that has one node only.`,
 	return c
 }
 
-// lookTime is how often it is asked how far something is.
+// lookTime is the time between two looks at the progress of a node.
 const lookTime = 200 * time.Millisecond
 
 // awaitLeaving waits until nothing of the shuffle pool would be lost with a node that is

@@ -6,7 +6,7 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-// Rates are how fast the counters of a daemon go.
+// Rates are the speeds at which the counters of a daemon grow.
 type rates struct {
 	Seconds    float64 `json:"seconds"` // that were looked at; zero: too few
 	Source     float64 `json:"source_bytes"`
@@ -26,7 +26,7 @@ type rates struct {
 // A history is the loads that a daemon reported in the last seconds.
 type history []control.Load
 
-// calm is how far back rates look: a figure that changes each second is not
+// calm is the time over which rates are taken: a figure that changes each second is not
 // read, and the jobs' windows are as long.
 const calm = 10 * time.Second
 

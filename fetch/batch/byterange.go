@@ -63,7 +63,7 @@ func join(ranges []byteRange) []byteRange {
 	return kept
 }
 
-// total is how many bytes ranges have.
+// total is the number of bytes of ranges.
 func total(ranges []byteRange) (bytes int64) {
 	for _, r := range ranges {
 		bytes += r.len

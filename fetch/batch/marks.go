@@ -7,7 +7,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// Marks are how many bytes of a batch stand before every 4096th of its records, and
+// Marks are the numbers of bytes of a batch before every 4096th of its records, and
 // in all of it. By them any part of its record table is made from few records, and
 // the table itself is nowhere. They are added up once for all callers: one caller at
 // a time walks over the records, and if it leaves the next one goes on from there. Only
@@ -31,7 +31,7 @@ func newMarks(b *Batches, rank, step uint64) *marks {
 	return m
 }
 
-// count is how many there are when they are whole.
+// count is the number of marks when they are whole.
 func (m *marks) count() int { return int(m.records/plan.RecordsAtOnce) + 2 }
 
 func (m *marks) known() (before []int64, whole bool) {

@@ -10,7 +10,7 @@ import (
 )
 
 // retryTime bounds how long an open waits for a source that is busy, as for a batch;
-// retryPause is how often it looks.
+// retryPause is the time between two attempts.
 const (
 	retryTime  = 2 * time.Minute
 	retryPause = time.Second

@@ -34,7 +34,7 @@ type Config struct {
 	// these are refused.
 	Copies Copies
 
-	// Kerberos is how to log in where Conf demands it, which has Service and
+	// Kerberos is the login where Conf demands it, which has Service and
 	// Protection.
 	Kerberos namenode.Kerberos
 

@@ -49,7 +49,7 @@ const (
 	granule = 1 << 20
 )
 
-// granules is how many a copy of that size has, and lengthOf how long one of them is.
+// granules is the number of granules of a copy of that size, and lengthOf the length of one.
 func granules(size int64) int { return int((size + granule - 1) / granule) }
 
 func lengthOf(i int, size int64) int64 { return min(granule, size-int64(i)*granule) }

@@ -30,7 +30,7 @@ type guardian struct {
 	}
 }
 
-// keepGuard is how long a cluster that is set up anew goes unnoticed at most.
+// keepGuard bounds the time for which a cluster that is set up anew goes unnoticed.
 // Hadoop's clients take as long.
 const keepGuard = time.Hour
 

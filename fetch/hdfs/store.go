@@ -57,7 +57,7 @@ func sweep(scratch string, since time.Time) error {
 	return err
 }
 
-// storeName is how many bytes of a hash name a store.
+// storeName bytes of a hash name a store.
 const storeName = 16
 
 // get returns the findings of an earlier scan, or nil.

@@ -188,13 +188,13 @@ func (x *Index) ChunkRecords(i int) (first, n uint64) {
 	return row.first, end - row.first
 }
 
-// ChunkBytes is how many bytes the records of chunk i have.
+// ChunkBytes is the number of bytes of the records of chunk i.
 func (x *Index) ChunkBytes(i int) int64 {
 	row, _ := x.chunkRow(i)
 	return row.bytes
 }
 
-// ChunkOffset is how many bytes of records precede chunk i.
+// ChunkOffset is the number of bytes of records before chunk i.
 func (x *Index) ChunkOffset(i int) int64 {
 	at := x.begins[i/stride]
 	for j := i - i%stride; j < i; j++ {

@@ -76,7 +76,7 @@ func (w *walker) errorf(number uint64, format string, args ...any) error {
 	return fmt.Errorf("%s: page %d: %w", w.name, number, fmt.Errorf(format, args...))
 }
 
-// pages is how many pages may be in use: those that the snapshot says, and
+// pages is the number of pages that may be in use: those that the snapshot says, and
 // not more than are in the file.
 func (w *walker) pages() uint64 {
 	return min(w.head.last+1, uint64(w.size/w.head.page))

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// remembered is how many requests of a class p95 is of.
+// remembered requests of a class are what p95 is taken of.
 const remembered = 256
 
-// enough is how many have to be known before it means anything.
+// enough requests have to be known before it means anything.
 const enough = 16
 
 // classes of requests, by their bytes: up to 64 KiB, 1 MiB, 16 MiB, and more.
@@ -58,7 +58,7 @@ func (c *Client) learn(node string, bytes uint64, took time.Duration) {
 	of[classOf(bytes)].add(took)
 }
 
-// usual is how long a request of that size to a node mostly takes.
+// usual is the time that a request of that size to a node mostly takes.
 func (c *Client) usual(node string, bytes uint64) (d time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ func readVint(r io.ByteReader) (n, used int64, err error) {
 	return int64(u), used, nil
 }
 
-// vintBytes is how many bytes a number takes that is not negative.
+// vintBytes is the number of bytes of a number that is not negative.
 func vintBytes(n int64) int64 {
 	size := int64(1)
 	if n > 127 {

@@ -62,7 +62,7 @@ func (p *Split) Copy(ctx context.Context, dst []byte) error {
 	return nil
 }
 
-// Offset is how far the split was read. A second read of the same split needs no
+// Offset is the place up to which the split was read. A second read of the same split needs no
 // byte beyond.
 func (p *Split) Offset() int64 {
 	if p.in == nil {

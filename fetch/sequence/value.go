@@ -38,7 +38,7 @@ func (h Header) layout() layout {
 	return bare
 }
 
-// payload is how much of a value of size bytes is payload; -1 if no value has
+// payload is the number of bytes of payload in a value of size bytes; -1 if no value has
 // that size.
 func (l layout) payload(size int64) int64 {
 	switch l {

@@ -10,7 +10,7 @@ type finish struct {
 	ranks heap.Heap[load]
 }
 
-// A load is how many chunks a rank has.
+// A load is the number of chunks of a rank.
 type load struct{ chunks, rank int32 }
 
 func (l load) Before(o load) bool {

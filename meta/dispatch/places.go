@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// places are how many requests of this node may wait at the leader. Each takes one
+// places bound the requests of this node that wait at the leader. Each takes one
 // of the few connections to it, and one of the calls that the leader answers at a
 // time. A reader that finds no place asks without waiting, again and again.
 type places chan struct{}

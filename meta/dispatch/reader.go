@@ -12,7 +12,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A Cluster is how readers of this node reach the leader. It is used concurrently.
+// A Cluster brings readers of this node to the leader. It is used concurrently.
 type Cluster interface {
 	Self() string
 	AskLeader(ctx context.Context, call string, request, reply any) error

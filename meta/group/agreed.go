@@ -13,7 +13,7 @@ import (
 	"rankfs/meta"
 )
 
-// agreed is how far this node's log is known to be agreed on, in a small file
+// agreed is the index up to which this node's log is known to be agreed on, in a small file
 // beside it. Raft knows that from the leader alone, so a node that was killed, and
 // finds no leader, would know no more than its last snapshot.
 //

@@ -16,7 +16,7 @@ type clocks struct {
 	warnings *warnings
 }
 
-// apart is how far apart clocks are of which one is wrong: more than anything
+// apart is the difference of clocks of which one is wrong: more than anything
 // leaves that sets them, and less than matters to a certificate or a token.
 const apart = 10 * time.Minute
 

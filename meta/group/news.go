@@ -2,7 +2,7 @@ package group
 
 import "sync"
 
-// The news are how far the log of this node goes, and how far its machine has executed it:
+// The news are the ends of this node's log, and of what its machine has executed of it:
 // what a leader has to bring to its followers. The lock guards all of it.
 type news struct {
 	mu struct {

@@ -6,7 +6,7 @@ import (
 	"rankfs/meta/trust"
 )
 
-// A removal is how this node leaves a cluster that has removed it.
+// A removal has this node leave a cluster that has removed it.
 type removal struct {
 	config   *Config
 	standing *standing

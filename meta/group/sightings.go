@@ -7,7 +7,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A heartbeat is how a node says that it is there.
+// A heartbeat says that a node is there.
 type heartbeat struct {
 	Speaks  int    `json:"speaks,omitempty"` // the newest version of commands that it understands, if not the oldest
 	Applied uint64 `json:"applied"`
@@ -88,7 +88,7 @@ func (s *sightings) doubt(id string, ahead time.Duration) {
 	}
 }
 
-// ahead is how far the clock of a node was ahead of this one's.
+// ahead is the time that the clock of a node was ahead of this one's.
 func (s *sightings) ahead(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *sightings) speaks(id string) (version int, known bool) {
 	return max(p.Speaks, state.Oldest), known
 }
 
-// applied is how far a node was when it answered last.
+// applied is the index that a node had applied when it answered last.
 func (s *sightings) applied(id string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

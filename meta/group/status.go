@@ -6,7 +6,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A Status is how a node sees its cluster.
+// A Status is the cluster as a node sees it.
 type Status struct {
 	Cluster string   `json:"cluster"`
 	Leader  string   `json:"leader,omitempty"` // none if no majority is up
@@ -23,7 +23,7 @@ type Member struct {
 	Lag   *uint64 `json:"lag,omitempty"` // commands behind the leader, where the leader is asked of another
 }
 
-// Status is how this node sees the cluster.
+// Status is the cluster as this node sees it.
 func (g *Group) Status() Status {
 	m, r := g.config.Machine, g.replica
 	s := Status{

@@ -98,7 +98,7 @@ func (c *transport) peer(id raft.ServerID) *peer {
 	return p
 }
 
-// times is how often a node was heard.
+// times is the number of times that a node was heard.
 func (c *transport) times(id raft.ServerID) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// An upgrade is how the cluster goes over from the commands of one release to those of
+// An upgrade takes the cluster from the commands of one release to those of
 // the next: once, when all of its nodes have said that they understand them.
 type upgrade struct {
 	config   *Config

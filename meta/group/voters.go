@@ -34,7 +34,7 @@ const (
 	remove
 )
 
-// votersFor is how many voters a cluster of so many nodes has, whether they are up
+// votersFor is the number of voters of a cluster of so many nodes, whether they are up
 // or not: with fewer votes a cluster could not survive a second failure, even with the
 // first node back by then. Of two nodes one votes: with two votes both would have to be
 // up.

@@ -62,7 +62,7 @@ type crew struct {
 	far     pace // what a unit takes longer if it is not on the worker's node
 }
 
-// unknown is how long a unit takes when none has been finished yet.
+// unknown is the time of a unit when none has been finished yet.
 const unknown = time.Second
 
 func (c *crew) find(id int) (int, *worker) {
@@ -83,12 +83,12 @@ func (c *crew) join(now time.Duration, id, node int) *worker {
 	return w
 }
 
-// usual is how long a unit takes a worker whose speed is unknown.
+// usual is the time of a unit for a worker whose speed is unknown.
 func (c *crew) usual() float64 {
 	return c.all.or(float64(unknown))
 }
 
-// near is how long w takes for a unit on its node. Workers of one node share
+// near is the time that w takes for a unit on its node. Workers of one node share
 // its speed, mostly, so what the node shows counts as three units of w's own.
 func (c *crew) near(w *worker) float64 {
 	own := min(float64(w.pace.n), 1/newest)

@@ -17,7 +17,7 @@ type bid struct {
 	mates float64 // workers that share them
 }
 
-// by is how many units the worker could have done at a time.
+// by is the number of units that the worker could have done at a time.
 func (b bid) by(at float64) int {
 	units := max(0, at-b.from) / b.near
 	if units > b.local {

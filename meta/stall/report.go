@@ -74,7 +74,7 @@ func (r Report) Without(match func(Job) bool) Report {
 	return r
 }
 
-// Reading is how many ranks read now, of the jobs that are told apart.
+// Reading is the number of ranks that read now, of the jobs that are told apart.
 func (r Report) Reading() (ranks int) {
 	for _, j := range r.Jobs {
 		ranks += j.Reading

@@ -51,7 +51,7 @@ type Totals struct {
 	Interrupted uint64 // given up by their readers, by a signal or their end: no errors
 	Wait        Split  // of all opens, so that the sum may be longer than Stalled
 
-	// Time is how long the ranks were at it, each from its first open to the
+	// Time is the time that the ranks were at it, each from its first open to the
 	// end of its last, without what lies between two if that is longer than
 	// Gap. Stalled is the part in which they waited for at least one open.
 	Time, Stalled time.Duration

@@ -53,7 +53,7 @@ type StageMaps struct {
 // before those.
 type MapsByStage []StageMaps
 
-// Len is how many maps there are.
+// Len is the number of maps.
 func (b MapsByStage) Len() (n int) {
 	for _, g := range b {
 		n += len(g.Maps)

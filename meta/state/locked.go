@@ -15,7 +15,7 @@ type locked struct {
 	}
 }
 
-// read is how every read begins: the state, and what ends the read.
+// read begins every read: it gives the state, and what ends the read.
 func (l *locked) read() (*state, func()) {
 	l.mu.RLock()
 	return l.mu.state, l.mu.RUnlock

@@ -19,7 +19,7 @@ type Commit struct {
 
 func (c Commit) key() uint64 { return c.Map }
 
-// kept is how many bytes all copies have.
+// kept is the number of bytes of all copies.
 func (c *Commit) kept() int64 { return c.Size * int64(len(c.Nodes)) }
 
 func (c Commit) withoutCopy(node string) Commit {
@@ -55,7 +55,7 @@ func listed(p *pages[uint64, Commit]) *Maps {
 	return m
 }
 
-// Len is how many there are.
+// Len is the number of maps.
 func (m Maps) Len() int { return m.n }
 
 // At is the one before which there are i.

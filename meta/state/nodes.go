@@ -32,7 +32,7 @@ func (t *nodes) member(id string) (Node, error) {
 	return Node{}, meta.Worded(meta.ErrNotExist, "node %s does not exist in this cluster", id)
 }
 
-// standing is how many of some nodes are up, as far as the leader has seen, and are not drained.
+// standing counts those of some nodes that are up, as far as the leader has seen, and are not drained.
 func (s *state) standing(ids []string) (n int) {
 	for _, id := range ids {
 		if is, err := s.member(id); err == nil && is.Up && !is.Drained {

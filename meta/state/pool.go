@@ -91,7 +91,7 @@ type PoolJob struct {
 	Reserved map[string]Reserved `json:",omitempty"`
 }
 
-// Lives is how long the job lives when it is not used.
+// Lives is the time that the job lives when it is not used.
 func (j *PoolJob) Lives() time.Duration {
 	if j.Held {
 		return Grace

@@ -30,7 +30,7 @@ func (r poolReads) PoolJob(name string) (PoolJob, bool) {
 	return j, ok
 }
 
-// PoolBytes is how many bytes all copies of the maps of a job have.
+// PoolBytes is the number of bytes of all copies of the maps of a job.
 func (r poolReads) PoolBytes(job uint64) int64 {
 	s, done := r.read()
 	defer done()

@@ -80,7 +80,7 @@ func (p *pool) dropStage(g PoolStage) {
 	p.names.drop(g.Number)
 }
 
-// life is how long a job lives unused: as long as the spec of one of its stages says.
+// life is the time that a job lives unused: as long as the spec of one of its stages says.
 func (p *pool) life(j PoolJob) int64 {
 	most := int64(0)
 	for k, g := range p.stages.m {
@@ -91,7 +91,7 @@ func (p *pool) life(j PoolJob) int64 {
 	return cmp.Or(most, int64(meta.DefaultLife))
 }
 
-// Numbers is how many numbers there are that its maps can have.
+// Numbers is the number of numbers that its maps can have.
 func (g *PoolStage) Numbers() uint64 { return numbers(g.Blobs(), g.Spec) }
 
 func numbers(blobs bool, spec meta.Stage) uint64 {

@@ -62,7 +62,7 @@ func (t *queues) makeRoom(s *state, units uint64, uid uint32) error {
 	return nil
 }
 
-// of is how many queues a user has, and how many units these have.
+// of counts the queues of a user, and their units.
 func (t *queues) of(uid uint32) (queues int, units uint64) {
 	for _, q := range t.m {
 		if q.UID == uid {

@@ -20,7 +20,7 @@ type Run struct {
 // "0123456789abcdef*4 fedcba9876543210*4".
 type Runs []Run
 
-// Ranks is how many ranks they are.
+// Ranks is the number of ranks of all runs.
 func (r Runs) Ranks() (sum uint64) {
 	for _, run := range r {
 		sum += run.Count

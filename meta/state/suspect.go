@@ -13,7 +13,7 @@ func (r Suspect) Aside() bool { return isAside(r.By) }
 
 func isAside(by []Return) bool { return len(by) >= MaxReturns }
 
-// A Return is how a unit came back.
+// A Return says how a unit came back.
 type Return struct {
 	Worker string
 	Node   string

@@ -212,7 +212,7 @@ func (a *Authority) Cluster() string { return a.cluster }
 // Certificate is the certificate that a node has to have, in PEM.
 func (a *Authority) Certificate() []byte { return encode(certificateBlock, a.cert.Raw) }
 
-// Fingerprint is how a token names the authority.
+// Fingerprint names the authority, in a token.
 func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.cert.Raw) }
 
 // CanSign reports whether the key is here.

@@ -10,7 +10,7 @@ import (
 // A Dial connects to a node; both ends authenticate themselves.
 type Dial func(ctx context.Context, node string) (net.Conn, error)
 
-// Connections is how many there are to one node if nothing else is said: one fills a wire of
+// Connections is the number of connections to one node if nothing else is said: one fills a wire of
 // 1 Gbit/s, and so little is lost by a slow one.
 const Connections = 4
 

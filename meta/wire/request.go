@@ -115,7 +115,7 @@ func decodeHeader(b [requestSize]byte) (q header, err error) {
 	return q, nil
 }
 
-// follows is how many bytes follow the header, without their sum.
+// follows is the number of bytes after the header, without their sum.
 func (q header) follows() int {
 	if q.body {
 		return int(q.count)

@@ -28,7 +28,7 @@ func checkRuns(runs []Run) error {
 	return nil
 }
 
-// total is how many items there are in runs that were checked.
+// total is the number of items in runs that were checked.
 func total(runs []Run) (n uint64) {
 	for _, r := range runs {
 		n += r.N

@@ -266,7 +266,7 @@ func (s *sender) straight(p []byte) {
 	}
 }
 
-// pending is how much data waits in the open frame.
+// pending is the number of bytes that wait in the open frame.
 func (s *sender) pending() int { return max(0, len(s.mu.out)-s.mu.open-headSize) }
 
 // seal closes the open frame.

@@ -69,7 +69,7 @@ func (s *Scatter) skip() {
 	}
 }
 
-// MaxResult is how long the result of a push may be.
+// MaxResult is the longest result of a push.
 const MaxResult = 1 << 10
 
 // A resultSink takes the result of a push.

@@ -107,7 +107,7 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 	return 0, s.err
 }
 
-// lacks is how much is to be granted before n bytes are read: not for each frame again.
+// lacks is the number of bytes to grant before n bytes are read: not for each frame again.
 func (s *Stream) lacks(n uint64) uint64 {
 	may, want := s.granted-s.read, n
 	if s.bytes > 0 {

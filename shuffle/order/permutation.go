@@ -26,7 +26,7 @@ func newPermutation(n uint64) permutation {
 	return permutation{n: n, a: a, b: (n-1)/a + 1, rounds: rounds(n)}
 }
 
-// rounds is how often a network of n values must hash. What a round keeps
+// rounds is the number of rounds of a network of n values. What a round keeps
 // longest is a grid: records that share digits in both directions, half a
 // base apart. They stay a grid with probability 2/b each round, so that of n
 // from 64 on, less than 2^-22 is left and much less than comes by chance. The

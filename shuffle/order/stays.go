@@ -9,7 +9,7 @@ type Source struct {
 	Bytes           int64
 }
 
-// Room is how much of a node's memory and disk can be trusted to keep chunks beside
+// Room is the part of a node's memory and disk that can be trusted to keep chunks beside
 // the batches in use.
 func Room(ram, disk int64) int64 { return ram/4*3 + disk }
 

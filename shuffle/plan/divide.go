@@ -40,7 +40,7 @@ func (s *stretches) near() *Topology {
 	return NewTopology(s.index, s.hosts)
 }
 
-// count is how many there are.
+// count is the number of stretches.
 func (s *stretches) count() uint64 { return (s.cut.Steps() + s.steps - 1) / s.steps }
 
 // kind tells what is divided so from what is divided as a whole.

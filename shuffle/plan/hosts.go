@@ -35,7 +35,7 @@ func Number(seats []Seat) (hosts *Hosts, ofRank []int32) {
 	return hosts, ofRank
 }
 
-// Len is how many there are.
+// Len is the number of hosts.
 func (h *Hosts) Len() int { return len(h.names) }
 
 // Names are the names by which they were added, by number. They are not to be

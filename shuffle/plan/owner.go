@@ -58,7 +58,7 @@ func (o *Owners) Follow(nodes []Node) {
 	o.now.Store(m)
 }
 
-// Count is how many nodes fetch chunks.
+// Count is the number of nodes that fetch chunks.
 func (o *Owners) Count() int { return max(1, len(o.now.Load().all)) }
 
 // Up reports whether a node can be asked.

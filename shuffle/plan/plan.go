@@ -59,7 +59,7 @@ func (p *Plan) ChunksID() [16]byte { return p.chunks }
 // View is the view that the plan is of.
 func (p *Plan) View() meta.View { return p.view }
 
-// Cut is how the view cuts the order.
+// Cut is the cut of the order, by the view.
 func (p *Plan) Cut() meta.Cut { return p.cut }
 
 // Steps is the number of batches of each rank.
@@ -226,7 +226,7 @@ func (p *Plan) Each(rank, step, skip uint64, room []uint64, f func(records []uin
 // Records is the number of records in a batch.
 func (p *Plan) Records(rank, step uint64) uint64 { return p.count(rank, step, 0) }
 
-// Repeats is how many records at the end of a batch the epoch has had already.
+// Repeats is the number of records at the end of a batch that the epoch has had already.
 func (p *Plan) Repeats(rank, step uint64) uint64 { return p.count(rank, step, p.cut.N) }
 
 // count is the number of records of a batch at positions from a certain one on.

@@ -9,7 +9,7 @@ import (
 
 // Replicas says where chunks are, by the index. It may be used concurrently.
 type Replicas interface {
-	// Chunks is how many chunks there are.
+	// Chunks is the number of chunks.
 	Chunks() int
 	// AppendHosts appends the names of the hosts that hold a chunk; none if they are
 	// unknown. The names are valid as long as the index is open, and not to be changed.
@@ -67,7 +67,7 @@ func NewTopologyByRack(x Replicas, hosts *Hosts) *Topology {
 	return t
 }
 
-// Racks is how many racks the hosts are in, as far as is known.
+// Racks is the number of racks that the hosts are in, as far as is known.
 func (t *Topology) Racks() int { return len(t.racks) }
 
 // Rack is that of a host; empty if it is not known.
@@ -115,7 +115,7 @@ func (t *Topology) find(name string) int32 {
 	return -1
 }
 
-// Distance is how far a host is from what some nodes hold.
+// Distance is the distance of a host from what some nodes hold.
 func (t *Topology) Distance(holders []int32, host int32) assign.Distance {
 	distance := assign.Remote
 	for _, node := range holders {

@@ -78,7 +78,7 @@ func (a *agreed) own(stage uint64) iter.Seq[state.Commit] {
 	}
 }
 
-// wanted is how many copies a map should have: on a node alone there is one.
+// wanted is the number of copies that a map should have: on a node alone there is one.
 func (a *agreed) wanted(spec meta.Stage) int {
 	if a.config.Hosts == nil {
 		return spec.Copies
@@ -86,7 +86,7 @@ func (a *agreed) wanted(spec meta.Stage) int {
 	return min(spec.Copies, max(1, a.config.Hosts()))
 }
 
-// elsewhere is how many of those other nodes have of what is written here.
+// elsewhere is the number of those that other nodes have of what is written here.
 func (a *agreed) elsewhere(spec meta.Stage) int {
 	if a.config.Guest {
 		return a.wanted(spec)
@@ -117,7 +117,7 @@ func those(ids []string, in map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] })
 }
 
-// count is how many of a list are in a set.
+// count is the number of elements of a list that are in a set.
 func count(ids []string, in map[string]bool) (n int) {
 	for _, id := range ids {
 		if in[id] {

@@ -33,7 +33,7 @@ func (b *budget) admit(bytes int64, from io.Reader) (*arrival, error) {
 	}
 }
 
-// free is how many bytes of copies memory has room for.
+// free is the number of bytes of copies that memory has room for.
 func (b *budget) free() int64 { return max(0, b.bytes-b.used()-b.arriving.Load()) }
 
 // Read implements io.Reader.

@@ -83,7 +83,7 @@ func (d Disk) Try() error {
 	return nil
 }
 
-// usage is how many bytes files have below a directory.
+// usage is the number of bytes of files below a directory.
 func usage(root *os.Root, dir string) (sum int64, err error) {
 	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -111,7 +111,7 @@ func (d *disk) take(bytes int64) bool {
 	return true
 }
 
-// free is how many bytes it would take now.
+// free is the number of bytes that the disk would take now.
 func (d *disk) free() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,7 +21,7 @@ type division struct {
 	slices uint64          // of each map
 }
 
-// weights are how many bytes parts have, about, from the first on: the slices of a map are of
+// weights are the bytes of parts, about, from the first on: the slices of a map are of
 // about one size, and of one that may be in several parts each has as much.
 func (d *division) weights() []int64 {
 	all, in := make([]int64, d.parts), make([]int64, d.slices)
@@ -118,7 +118,7 @@ func (d *divisions) end(name divisionName, one *taken) {
 	}
 }
 
-// spans are how many a division has.
+// spans are the number of spans of a division.
 func (t *taken) spans() (n int) {
 	for _, of := range t.is.spans {
 		n += len(of)

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/wire"
 )
 
-// mostExchanges is how much goes to a node at a time, and comes from it: as many exchanges as
+// mostExchanges bounds the exchanges with a node at a time, each way: as many as
 // there are connections, so that an exchange waits here, where jobs have their shares.
 const mostExchanges = wire.Connections
 

@@ -247,7 +247,7 @@ func lost(c state.Commit) error {
 	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset JOB/STAGE", c.Map)
 }
 
-// lengthOfPieces is how many bytes they have together.
+// lengthOfPieces is the number of bytes of all pieces.
 func (p *column) lengthOfPieces() int64 { return lengthOf(p.pieces) }
 
 func lengthOf(pieces []piece) (n int64) {

@@ -19,7 +19,7 @@ type measurement struct {
 	size   int64
 }
 
-// entries are how many of these bound what is remembered.
+// entries is the number of pieces and slices, which is bounded in all that is remembered.
 func (m measurement) entries() int { return len(m.pieces) + len(m.wants.slices) }
 
 // A measured remembers what the pieces are of parts that were looked at last: a reader

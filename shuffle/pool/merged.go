@@ -12,7 +12,7 @@ import (
 // merges reports whether a part is its pieces merged.
 func (p *Part) merges() bool { return !p.Whole && p.records.Ordered() }
 
-// sizeOf is how long a part of records is whose pieces are known. One that is combined has fewer
+// sizeOf is the length of a part of records whose pieces are known. One that is combined has fewer
 // bytes than these, of one that is a range of keys it is not known before which records are in
 // it, and of none how many there are: it is made to be counted.
 func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {

@@ -30,11 +30,11 @@ const (
 	mostPortion  = 4 << 20
 )
 
-// large is how many bytes a part may take that is merged at once; and a larger one in portions,
+// large is the size up to which a part is merged at once; a larger one is merged in portions,
 // unless it has very many runs.
 func (r mergeRoom) large() int64 { return max(1, r.bytes/4) }
 
-// portion is how large they are of so many runs.
+// portion is the size of a portion of so many runs.
 func (r mergeRoom) portion(runs int) int64 {
 	return min(mostPortion, max(leastPortion, r.large()/int64(portionsEach*max(1, runs))))
 }

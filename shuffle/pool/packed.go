@@ -28,7 +28,7 @@ const (
 	tryEach   = 16
 )
 
-// mostPacked is how long so many bytes are at most when they are packed.
+// mostPacked is the greatest length of so many bytes when they are packed.
 func mostPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
 
 // mostPacking is how many exchanges that a node begins are packed or unpacked at a time: each

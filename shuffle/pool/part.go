@@ -33,7 +33,7 @@ func newPart(p *column, s record.Spec) *Part { return &Part{ranges: ranges{merge
 // By is the number of its job, and the weight by which work for it counts.
 func (p *Part) By() (job, weight uint64) { return p.by.job, p.by.weight }
 
-// Size is how many bytes it has.
+// Size is the length of the part.
 func (p *Part) Size() int64 { return p.size }
 
 // A Generation is a stage between two resets.

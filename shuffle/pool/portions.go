@@ -38,7 +38,7 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 	}
 }
 
-// lengthOfAll is how many bytes the pieces of some runs have.
+// lengthOfAll is the number of bytes of the pieces of some runs.
 func lengthOfAll(of [][]stretch) (n int64) {
 	for _, run := range of {
 		for _, s := range run {

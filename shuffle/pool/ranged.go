@@ -92,7 +92,7 @@ func (p *ranges) ranged(ctx context.Context, some []slice, f func(runs []record.
 	return p.inRuns(ctx, parts, slices.DeleteFunc(of, func(run []stretch) bool { return run == nil }), f)
 }
 
-// rangedSize is how many bytes the part has. Slices are read that the range may cut; of the
+// rangedSize is the length of the part. Slices are read that the range may cut; of the
 // others it is known how long they are.
 func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 	var cut, whole []slice

@@ -12,7 +12,7 @@ import (
 // pool is free, and some again when it is twice as much.
 const leastFree = 16
 
-// Room is how many bytes this node has for the pool, in memory and on its disk, and whether
+// Room is the number of bytes that this node has for the pool, in memory and on its disk, and whether
 // it takes no copies for now. A disk that was left alone after an error has nothing free. A guest
 // has none.
 func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
@@ -103,7 +103,7 @@ func commitsOf(s State) iter.Seq2[state.PoolStage, state.Commit] {
 	}
 }
 
-// Hosts is how many hosts may ever have a copy: those that have something for the pool, also
+// Hosts is the number of hosts that may ever have a copy: those that have something for the pool, also
 // while they are full or down.
 func Hosts(nodes []state.Node) int {
 	all := make(map[string]bool)

@@ -52,7 +52,7 @@ func (p *Pool) Sealed(ctx context.Context, job, name string) (*Sealed, error) {
 // Stage is which stage it is, and how often that was reset before.
 func (s *Sealed) Stage() (number, generation uint64) { return s.is.Number, s.is.Generation }
 
-// Len is how many parts it has.
+// Len is the number of its parts.
 func (s *Sealed) Len() uint64 { return s.is.Spec.Parts }
 
 // Bytes are those of its maps.

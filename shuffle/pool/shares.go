@@ -88,7 +88,7 @@ func (s *shares) takeSoon(ctx context.Context, of party, n, cost int64, ticks <-
 	return sync.OnceFunc(func() { s.give(c.n) }), nil
 }
 
-// given is how often some of it was given back.
+// given is the number of times that some of it was given back.
 func (s *shares) given() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"rankfs/shuffle/placement"
 )
 
-// A spread is how many copies of what this node writes each node was given, by the stages of a
+// A spread counts the copies of what this node writes that each node was given, by the stages of a
 // job. The lock guards that.
 type spread struct {
 	mu struct {

@@ -46,8 +46,8 @@ func (g stage) wasReset() error {
 	return meta.Worded(meta.ErrStale, "stage %s was reset: open it anew", g.path())
 }
 
-// Generation is how often the stage was reset, or given another spec; no number that it ever
-// has if it is gone.
+// Generation counts the resets of the stage and its other specs; it is a number that no stage
+// has once this one is gone.
 func (g stage) Generation() uint64 {
 	is, err := g.is()
 	if err != nil {

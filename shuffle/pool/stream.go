@@ -40,7 +40,7 @@ type portion struct {
 	last  bool // of the piece
 }
 
-// headOf is how much room there is before so many bytes: mostly enough for a record.
+// headOf is the room before so many bytes: mostly enough for a record.
 func headOf(size int64) int64 { return max(4096, size/8) }
 
 func roomOf(size int64) int64 { return headOf(size) + size }

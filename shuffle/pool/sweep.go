@@ -151,7 +151,7 @@ func mapFile(stage uint64, name string) string {
 	return path.Join(stageDir(stage), mapsDir, mapOf(name))
 }
 
-// count is how many of these names each file has, by its inode.
+// count is the number of these names that each file has, by its inode.
 func (s store) count(stage uint64, names []string) map[uint64]uint64 {
 	here := make(map[uint64]uint64)
 	for _, name := range names {

@@ -121,7 +121,7 @@ func (all *tails) stopAll() {
 	}
 }
 
-// has is how much of the attempt a node has.
+// has is the number of bytes of the attempt that a node has.
 func (t *tail) has(node string, g state.PoolStage) int64 {
 	if t == nil || t.is.Generation != g.Generation {
 		return 0
@@ -227,7 +227,7 @@ func (all *tails) targets(f *files, t *tail) []string {
 	return slices.DeleteFunc(t.choice.choose(nodes), func(id string) bool { return id == self })
 }
 
-// written is how far a file is written beyond an offset, without what is only reserved; below
+// written is the length of a file beyond an offset, without what is only reserved; below
 // zero if it has gone.
 func written(file *os.File, at int64) int64 {
 	info, err := file.Stat()

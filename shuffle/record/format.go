@@ -54,7 +54,7 @@ func (s *Spec) first(b []byte) ([]byte, error) {
 	return b[:sizeBytes+int(n)], nil
 }
 
-// Whole is how many bytes the whole records have with which some bytes begin, of which more
+// Whole is the number of bytes of the whole records with which some bytes begin, of which more
 // follow.
 func (s *Spec) Whole(b []byte) (n int) {
 	switch s.Kind {

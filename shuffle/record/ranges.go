@@ -43,10 +43,10 @@ func (all Samples) key(slice int) (key []byte, some, isWhole bool) {
 	return b[2 : 2+n], true, n < sampleKey
 }
 
-// SamplesBytes is how many bytes the samples of a map of so many slices have.
+// SamplesBytes is the number of bytes of the samples of a map of so many slices.
 func SamplesBytes(slices uint64) int64 { return int64(slices * sampleBytes) }
 
-// mostSamples is how many samples are kept of all maps, or twice as many.
+// mostSamples bounds the samples that are kept of all maps; or twice as many.
 const mostSamples = 1 << 18
 
 // A Sampler keeps some samples of each map. Those of all say where parts begin.

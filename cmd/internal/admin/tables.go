@@ -74,7 +74,7 @@ func nodesOf(r state.Runs) int {
 	return len(slices.Compact(ids))
 }
 
-// queuesTable is how far each queue is, the latest last, and below that what is
+// queuesTable has the progress of each queue, the latest last, and below that what is
 // set aside, if anything is.
 func queuesTable(m *state.Machine) []byte {
 	queues := latest(m)

@@ -60,14 +60,14 @@ type Eviction struct {
 	Stayed   Held   `json:"stayed"`
 }
 
-// A CacheList is how much of each view is cached.
+// A CacheList says how much of each view is cached.
 type CacheList struct {
 	Policy  string   `json:"policy"`
 	Views   []Cached `json:"views"`
 	Warming []WarmUp `json:"warming,omitempty"`
 }
 
-// A Cached is how much of a view, or of the chunks of a dataset, the cache has. A
+// A Cached says how much of a view, or of the chunks of a dataset, the cache has. A
 // batch or chunk that it has in two forms counts twice.
 type Cached struct {
 	ViewName        // empty: of views that were not opened since the mount; of chunks, twice the dataset's
@@ -94,12 +94,12 @@ type WarmRequest struct {
 	Check      bool    `json:"check,omitempty"`      // only say what is ready
 }
 
-// Made is how much of a view a tier has.
+// Made counts the batches of a view that a tier has.
 type Made struct {
 	Batches uint64 `json:"batches"`
 }
 
-// A Warm is how much of a view is ready.
+// A Warm says how much of a view is ready.
 type Warm struct {
 	ViewName
 	Kind   string `json:"kind"`

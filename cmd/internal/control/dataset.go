@@ -17,7 +17,7 @@ type CreateRequest struct {
 	Tail   string `json:"tail,omitempty"`  // keep, drop or pad; default keep
 }
 
-// Progress is how far a long operation has come.
+// Progress says how far a long operation has come.
 type Progress struct {
 	Doing   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
 	Bytes   int64  `json:"bytes"`

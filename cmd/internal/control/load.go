@@ -12,7 +12,7 @@ type LoadRequest struct {
 	Ranks bool   `json:"ranks,omitempty"` // tell each rank's part too
 }
 
-// A Load is how the jobs of a node are supplied, and by what.
+// A Load says how the jobs of a node are supplied, and by what.
 type Load struct {
 	Time      time.Time `json:"time"`  // of the daemon
 	Host      string    `json:"host"`  // the node's: its own jobs are told, not those of others

@@ -92,7 +92,7 @@ type PoolWait struct {
 type PoolRequest struct {
 	Name string `json:"name"`           // JOB or JOB/STAGE
 	Spec string `json:"spec,omitempty"` // of the stage
-	// Quota is how many bytes all copies of the job's maps may have; zero: any. A job
+	// Quota is the number of bytes that all copies of the job's maps may have; zero: any. A job
 	// that there is keeps its own.
 	Quota int64 `json:"quota,omitempty"`
 }

@@ -1,6 +1,6 @@
 package control
 
-// A ViewName is how every answer names a view.
+// A ViewName names a view, in every answer.
 type ViewName struct {
 	View string `json:"view"`      // the shortest name that it has
 	Full string `json:"full_view"` // with all options

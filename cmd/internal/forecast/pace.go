@@ -11,7 +11,7 @@ func (j *Job) WantsPace() bool { return j.step == 0 }
 // Observe takes the time of a step from ranks that read the dataset now.
 func (j *Job) Observe(l control.Load) { j.pace = pace(l) }
 
-// pace is how long ranks that read a dataset now work on a batch, in the job that
+// pace is the time that ranks which read a dataset now work on a batch, in the job that
 // was opened last: the time between their opens, less what these waited. It is
 // zero if no rank reads, or none has read enough yet.
 func pace(l control.Load) (seconds float64) {

@@ -10,7 +10,7 @@ import (
 	"rankfs/shuffle/order"
 )
 
-// A scale is how much smaller than the job that is which is simulated: budgets
+// A scale is the ratio of the job to the smaller one that is simulated: budgets
 // shrink with the dataset, but for what batches in use take.
 type scale struct{ by, inUse float64 }
 

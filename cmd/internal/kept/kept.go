@@ -121,7 +121,7 @@ func (k *Kept) Opened() []byte {
 	return tracesText(k.slabs.cache.Traces(), func(series [16]byte) string { return k.slabs.named(series).name })
 }
 
-// Workers is how many fills the cache does at a time.
+// Workers is the number of fills that the cache does at a time.
 func (k *Kept) Workers() int { return k.slabs.cache.Workers() }
 
 // Stats are the tiers of the cache, the fastest first, and its counters.

@@ -135,7 +135,7 @@ func (n *slabs) named(series [16]byte) seriesName {
 	return t.seriesName
 }
 
-// nameOfSeries is how an answer names what a series is of.
+// nameOfSeries is the name, in an answer, of what a series is of.
 func (n *slabs) nameOfSeries(t seriesName) control.ViewName {
 	if t.kind == control.Batches {
 		return control.NameOf(n.Views.Called(t.name))

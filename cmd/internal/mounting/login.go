@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// A login is how a mount proves its identity to an HDFS with Kerberos. It has the names
+// A login proves the identity of a mount to an HDFS with Kerberos. It has the names
 // of files, never what is in them.
 type login struct {
 	keytab    string

@@ -120,7 +120,7 @@ func mountPoint(dir string) (string, error) {
 	return point, nil
 }
 
-// beginning is how to remove what a daemon that is not let in makes in its state directory:
+// beginning gives a function that removes what a daemon that is not let in makes in its state directory:
 // its node's id, and the directories. Where a daemon has begun before, or this one is of a
 // cluster after all, nothing is removed.
 func beginning(c Config) (forget func()) {

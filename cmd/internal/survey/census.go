@@ -71,7 +71,7 @@ func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t ta
 	})
 }
 
-// distance is how far a chunk is from the host of that number.
+// distance is the distance of a chunk from the host of that number.
 func (k census) distance(chunk int, host int32) assign.Distance {
 	switch {
 	case k.holder == "":

@@ -50,7 +50,7 @@ func (v *View) Describe() []byte {
 	return append(text, '\n')
 }
 
-// batchRecords is how many records the largest batch has; zero where that is
+// batchRecords is the number of records of the largest batch; zero where that is
 // chunks.
 func (a *assignment) batchRecords() uint64 {
 	return (a.stepRecords() + a.Cut().Ranks - 1) / a.Cut().Ranks

@@ -53,7 +53,7 @@ func (vs *Views) following(b *Batches, seats []plan.Seat) *Batches {
 	return next
 }
 
-// room is how much this node's cache can be trusted to keep beside the batches in use,
+// room is the part of this node's cache that can be trusted to keep chunks beside the batches in use,
 // roomOfAll how much those of the cluster can, if all are like it.
 func (vs *Views) room() int64 {
 	disk := int64(0)

@@ -187,7 +187,7 @@ func (vs *Views) Lacked() (c *cache.Shortage, enough int64) {
 	return c, vs.enough(c)
 }
 
-// enough is how much memory the ranks need that share it: for what they hold and wait for,
+// enough is the memory that the ranks need which share it: for what they hold and wait for,
 // and for a batch of each rank of the view that waits, as they take each step together.
 func (vs *Views) enough(c *cache.Shortage) int64 {
 	need := c.Held + max(c.Asked, c.Size)
@@ -199,7 +199,7 @@ func (vs *Views) enough(c *cache.Shortage) int64 {
 	return need
 }
 
-// ranksHere is how many ranks of a view are on this node, as they have said or as they
+// ranksHere is the number of ranks of a view on this node, as they have said or as they
 // would be.
 func (vs *Views) ranksHere(v meta.View) (n uint64) {
 	for _, seat := range vs.Seats(vs.WouldBe(v)) {

@@ -36,7 +36,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// A Cluster is how views have the nodes agree.
+// A Cluster takes the commands of views.
 type Cluster interface {
 	Self() string
 	Do(ctx context.Context, c state.Command) (state.Result, error)

@@ -195,6 +195,6 @@ func (c *Client) drop(r namenode.Replica, err error) {
 	}
 }
 
-// errMute is how a use of a datanode ends that says nothing of it: neither that it fails
+// errMute ends a use of a datanode that says nothing of it: neither that it fails
 // nor that it is well.
 var errMute = errors.New("it says nothing of its datanode")

@@ -51,7 +51,7 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// rounds is how often to go through n addresses. Where one of them is in
+// rounds is the number of times to go through n addresses. Where one of them is in
 // standby a fail-over is under way, and there are more, until the deadline.
 func rounds(n int) int {
 	if n == 1 {

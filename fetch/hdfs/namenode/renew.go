@@ -24,7 +24,7 @@ func (t *tickets) keep() {
 	}
 }
 
-// left is how long the cache's ticket is valid.
+// left is the time for which the cache's ticket is valid.
 func (t *tickets) left() time.Duration {
 	t.lock <- struct{}{} // it is never held for long
 	defer func() { <-t.lock }()

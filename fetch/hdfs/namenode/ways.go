@@ -77,5 +77,5 @@ func (c *Client) active() int {
 	return c.mu.active
 }
 
-// share is how much of a call's time one way may take.
+// share is the part of a call's time that one way may take.
 func (c *Client) share() time.Duration { return c.config.Timeout / time.Duration(c.ways()) }

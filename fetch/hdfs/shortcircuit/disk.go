@@ -254,7 +254,7 @@ func (d *disks) hasClosed() {
 	}
 }
 
-// closing is how many blocks have files that are not closed yet though they are to be, and
+// closing is the number of blocks with files that are not closed yet though they are to be, and
 // what is closed when there are none.
 func (d *disks) closing() (blocks int, none <-chan struct{}) {
 	d.mu.Lock()
