@@ -51,6 +51,8 @@ func (l *lister) list(p *place) error {
 	return nil
 }
 
+// names lists the slabs of a directory that are not known yet. It stops if the disk was silent
+// for too long, or the tier is closed.
 func (l *lister) names(op *operation, p *place) (all []found, err error) {
 	dir, err := p.root.Open(".")
 	if err != nil {

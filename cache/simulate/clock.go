@@ -11,6 +11,7 @@ type clock struct {
 	slots []alarm
 }
 
+// An alarm is when a slot of the clock goes off.
 type alarm struct {
 	at    float64
 	set   uint64

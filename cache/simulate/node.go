@@ -120,6 +120,7 @@ var anything = math.Inf(1)
 // were used or moved since are void.
 type worths struct{ heap heap.Heap[worth] }
 
+// A worth is an entry of worths. It is void if the item was stamped anew since.
 type worth struct {
 	worth float64
 	item  int32

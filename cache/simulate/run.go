@@ -49,6 +49,8 @@ func newRun(s Scenario, by func() policy.Policy) (*run, error) {
 	return r, nil
 }
 
+// build makes the servers and the readers. Each has a slot of the clock: first the ranks, then the
+// servers, and from r.first on the chains.
 func (r *run) build(by func() policy.Policy) {
 	c, many := &r.s.Costs, float64(r.s.Workers)
 	r.first = int32(len(r.readers))
@@ -78,6 +80,8 @@ func (r *run) serve(s *server, rate, stream float64) {
 	r.first++
 }
 
+// run goes from one alarm of the clock to the next: a rank has done its work on a batch, a server
+// has ended a transfer, or a chain goes on.
 func (r *run) run(ctx context.Context) error {
 	r.begins(0)
 	for events := 0; len(r.clock.heap) > 0; events++ {

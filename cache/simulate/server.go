@@ -23,6 +23,7 @@ type server struct {
 	busy  float64 // seconds
 }
 
+// A transfer is the use of a server by a chain. It ends when the server has advanced so far.
 type transfer struct {
 	until float64 // of server.advanced
 	set   uint64

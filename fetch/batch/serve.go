@@ -47,6 +47,8 @@ func (s Server) Kept(ctx context.Context, dataset peers.ID, runs []peers.Run, em
 	return s.gather(ctx, dataset, runs, emit, true)
 }
 
+// gather sends the records of some runs, with kept those alone that are cached. Their bytes go
+// through one buffer, which is not on Go's heap.
 func (s Server) gather(ctx context.Context, dataset peers.ID, runs []peers.Run, emit func([]byte) error, kept bool) error {
 	v := s.Find(dataset)
 	if v == nil {

@@ -75,6 +75,7 @@ type allMarks struct {
 	}
 }
 
+// usedMarks are the marks of a batch, with the number of their users.
 type usedMarks struct {
 	*marks
 	id    batchID

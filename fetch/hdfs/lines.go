@@ -82,6 +82,8 @@ type lineMaker struct {
 	splits []split // of the file, that begin at or before the line
 }
 
+// merge adds the lines of a split, by the line feeds that were found in it. Splits come in the
+// order of the file; a line may begin in an earlier one.
 func (m *lineMaker) merge(p split, found *findings) error {
 	if p.file != m.file {
 		if err := m.end(); err != nil {

@@ -85,6 +85,9 @@ func (s *sweep) pull(node int32) bool {
 	return found
 }
 
+// search takes a chunk for node that no node reads yet, or has another node that reads one give
+// it up and find another, in the same way: an augmenting path, depth first. No node is looked at
+// twice in one pull. direct goes forward alone, as a chunk of which nothing is left stays so.
 func (s *sweep) search(node int32) bool {
 	g := &s.w.g
 	s.seen[node] = true

@@ -64,6 +64,8 @@ type journal struct {
 	noting    sync.RWMutex
 }
 
+// openJournal opens the log, and brings into it what an earlier daemon had beside it. Its error
+// is damage if the log is there and cannot be read.
 func openJournal(dir string, on medium, snapshots raft.SnapshotStore, log *slog.Logger) (*journal, error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)

@@ -27,6 +27,7 @@ type rounds struct {
 	}
 }
 
+// A round is one question, and its answer once done is closed.
 type round struct {
 	done chan struct{}
 	is   heartbeat

@@ -49,6 +49,7 @@ type pool struct {
 	undone  int     // units
 }
 
+// A group is the units with the same holders.
 type group struct {
 	member int32 // its first in members
 	free   int32
@@ -63,6 +64,7 @@ type edge struct {
 	live  int32 // its index in node.live
 }
 
+// A node has the edges to groups of which it holds free units.
 type node struct {
 	live []int32 // edges
 	here int     // free units that the node holds

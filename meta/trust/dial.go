@@ -64,6 +64,8 @@ func (p *Port) begin() error {
 	return nil
 }
 
+// dial connects to a node, for one protocol. The connection is among those of the port, where
+// Close and Revoke find it, before it is used.
 func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol) (*conn, error) {
 	if err := p.config.Identity.ready(p.config.Authority, p.config.Now()); err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type pendingConns struct {
 	}
 }
 
+// A pendingConn is a connection that has shown no certificate yet.
 type pendingConn struct {
 	host  netip.Addr
 	since time.Time

@@ -23,6 +23,7 @@ import (
 // without asking their methods, and follows even a pointer if the verb is wrong.
 type Token struct{ held func() held }
 
+// held has the contents of a token.
 type held struct {
 	secret    [16]byte
 	authority Fingerprint

@@ -58,6 +58,7 @@ func (p *peer) exchange(ctx context.Context, x *exchange) error {
 	return err
 }
 
+// turn waits until one more exchange with the peer may be under way.
 func (p *peer) turn(ctx context.Context, turns chan struct{}, wait time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)

@@ -54,6 +54,9 @@ func (v *visit) request() (q header, raw [requestSize]byte, err error) {
 	return q, raw, err
 }
 
+// answer reads the rest of a request, has its handler serve it, and ends the answer. A request
+// that is refused, or whose handler fails, is read to its end all the same, as is what was pushed:
+// then the connection is in step, and serves the next. Only an error of the connection ends it.
 func (v *visit) answer(ctx context.Context, q header, raw [requestSize]byte) error {
 	v.server.count.requests.Add(1)
 	v.count.requests.Add(1)

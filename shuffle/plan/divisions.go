@@ -33,6 +33,7 @@ type divisions struct {
 	}
 }
 
+// A divided is the division of one stretch, and its inverse.
 type divided struct {
 	division
 	assign.Division

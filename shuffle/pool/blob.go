@@ -293,6 +293,7 @@ func (p *putting) prepare(ctx context.Context, all []source) error {
 	return cmp.Or(failed, ctx.Err())
 }
 
+// prepareOne seals one file, and makes its copies: then the cluster can agree on it.
 func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, err error) {
 	closed, err := p.files.commit(ctx, writtenName(one.info))
 	if err != nil {

@@ -106,6 +106,17 @@ func (g Attempts) Commit(ctx context.Context, a meta.Attempt, exclusive bool) (e
 // mistake.
 const sealings = 3
 
+// commit makes an attempt the map of its number, or finds that another one is.
+//
+//  1. Writers are kept out, and the file is sealed: a lease tells that none is left, and its
+//     bytes are summed.
+//  2. The quota of all copies is reserved, and the copies are made. Those on other nodes go on
+//     from what tails have sent before.
+//  3. The cluster agrees, in a group commit. If no answer comes, the attempt may have won: the
+//     name of the map stays, and the program has to rename once more. After any other error that
+//     name is taken back, and the attempt is as it was.
+//  4. If it has won, only the name of the attempt goes. Else the file goes too, or with
+//     exclusive the rename fails.
 func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) error {
 	f, err := g.job.files()
 	if err != nil {

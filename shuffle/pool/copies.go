@@ -139,6 +139,8 @@ func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []p
 	return nil
 }
 
+// readSome asks the disk for the pieces of all maps before it reads the first, so that the disk
+// brings several at a time.
 func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []piece, dst *[]byte) error {
 	var all []found
 	defer func() {

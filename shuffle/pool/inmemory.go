@@ -46,6 +46,8 @@ func (p *merger) inMemory(ctx context.Context, parts []*column, f func(all held)
 	return p.atOnce(ctx, lent, f)
 }
 
+// atOnce brings the pieces that are not lent into memory beside the heap, all at once, and calls f
+// with all. Room is waited for before a processor, and both are held until f returns.
 func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) error {
 	if n := lent.left; n > 0 {
 		give, err := p.hold(ctx, n)

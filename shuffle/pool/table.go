@@ -155,6 +155,7 @@ func (p *pieces) ended() error {
 	return nil
 }
 
+// add takes the next bytes of a map. At the end of each piece its sum is handed on.
 func (p *pieces) add(b []byte) error {
 	if p.digest == nil {
 		p.digest = xxhash.New()

@@ -51,6 +51,8 @@ func (g *Stage) Weigh(ctx context.Context, r *Report) {
 	r.Parts = parts
 }
 
+// weigh adds up the bytes of each part by the tables of the maps, each of which is looked at on
+// one node that has a copy.
 func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.Commit) ([]int64, error) {
 	f, err := g.job.files()
 	if err != nil {

@@ -58,6 +58,7 @@ type Sampler struct {
 	total uint64 // bytes that they stand for
 }
 
+// A sample is a key, with the bytes of the records that it stands for.
 type sample struct {
 	key    []byte
 	prefix uint64

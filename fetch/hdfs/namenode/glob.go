@@ -106,6 +106,7 @@ func unlessGone(err error) error {
 // A glob is a pattern without alternatives that have slashes, by elements.
 type glob []element
 
+// An element matches one name of a path.
 type element struct {
 	text  string // the name itself, if plain
 	plain bool

@@ -122,6 +122,7 @@ func parseElement(e string) (element, error) {
 	return element{match: re}, nil
 }
 
+// A translation makes a regular expression of one element of Hadoop's patterns.
 type translation struct {
 	in      []rune
 	out     strings.Builder // the expression
