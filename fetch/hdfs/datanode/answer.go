@@ -8,9 +8,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -45,16 +44,7 @@ const (
 var errSums = fmt.Errorf("its set of checksums %w", meta.ErrCorrupt)
 
 func newAnswer(c net.Conn, at int64) *answer {
-	return &answer{Conn: c, at: at, packet: newMessage("PacketHeaderProto")}
-}
-
-// newMessage makes a message of the library, which does not export its types.
-func newMessage(name protoreflect.Name) proto.Message {
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop.hdfs").Append(name))
-	if err != nil {
-		panic(fmt.Sprintf("message %s: %v", name, err))
-	}
-	return kind.New().Interface()
+	return &answer{Conn: c, at: at, packet: message.New("hdfs.PacketHeaderProto", nil)}
 }
 
 func (a *answer) Read(p []byte) (n int, err error) {
@@ -92,26 +82,26 @@ func (a *answer) begin() error {
 		return err
 	}
 	a.begun, a.head = true, protowire.AppendBytes(a.head[:0], m)
-	reply := newMessage("BlockOpResponseProto")
+	reply := message.New("hdfs.BlockOpResponseProto", nil)
 	if err := proto.Unmarshal(m, reply); err != nil {
 		return fmt.Errorf("its answer %w: %w", meta.ErrCorrupt, err)
 	}
 	const success = 0
-	if value(reply, "status").Enum() != success {
+	if message.Get(reply, "status").Enum() != success {
 		return nil // the library reports the refusal
 	}
-	info := value(reply, "readOpChecksumInfo").Message().Interface()
-	return a.agreeTo(value(info, "checksum").Message().Interface(), int64(value(info, "chunkOffset").Uint()))
+	info := message.Get(reply, "readOpChecksumInfo").Message().Interface()
+	return a.agreeTo(message.Get(info, "checksum").Message().Interface(), int64(message.Get(info, "chunkOffset").Uint()))
 }
 
 // agreeTo checks the kind of the checksums, and where in the block the first is.
 func (a *answer) agreeTo(sum proto.Message, from int64) error {
 	const none = 0 // CHECKSUM_NULL
-	if value(sum, "type").Enum() == none {
+	if message.Get(sum, "type").Enum() == none {
 		return fmt.Errorf("%w: there are none. They were lost on its disk, or never made, which is so with dfs.checksum.type NULL "+
 			"and in memory (RAM_DISK); if no replica has any, write the file anew", errSums)
 	}
-	a.per = int64(value(sum, "bytesPerChecksum").Uint())
+	a.per = int64(message.Get(sum, "bytesPerChecksum").Uint())
 	if a.per < minPer || a.per > maxPer {
 		return fmt.Errorf("%w: there is one for every %d bytes, and rankfs reads those for %d to %d", errSums, a.per, minPer, maxPer)
 	}
@@ -140,11 +130,11 @@ func (a *answer) next() error {
 	if err := proto.Unmarshal(a.head[lengths:], a.packet); err != nil {
 		return fmt.Errorf("its packet %w: %w", meta.ErrCorrupt, err)
 	}
-	n := value(a.packet, "dataLen").Int()
+	n := message.Get(a.packet, "dataLen").Int()
 	if n < 0 || n > maxPacket || size != n+(n+a.per-1)/a.per*sumBytes {
 		return fmt.Errorf("its packet %w: %d bytes of the block in %d", meta.ErrCorrupt, n, size)
 	}
-	if at := value(a.packet, "offsetInBlock").Int(); at != a.at {
+	if at := message.Get(a.packet, "offsetInBlock").Int(); at != a.at {
 		return fmt.Errorf("its packet %w: it begins at %d of the block, not at %d", meta.ErrCorrupt, at, a.at)
 	}
 	a.at, a.left = a.at+n, size

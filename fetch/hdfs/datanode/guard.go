@@ -11,8 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"rankfs/fetch/hdfs/message"
+
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // A Guard is the protection that both ends of a connection have to agree on before a
@@ -58,14 +59,9 @@ func (g Guard) proof(t token) proof {
 	if g.Key == nil {
 		return proof{text(t.GetIdentifier()), text(t.GetPassword())}
 	}
-	id := int32(value(g.Key, "keyId").Uint()) // Java's, which has a sign
-	name := fmt.Sprintf("%d %s %s", id, value(g.Key, "blockPoolId").String(), text(value(g.Key, "nonce").Bytes()))
-	return proof{name, text(value(g.Key, "encryptionKey").Bytes())}
-}
-
-func value(m proto.Message, name protoreflect.Name) protoreflect.Value {
-	r := m.ProtoReflect()
-	return r.Get(r.Descriptor().Fields().ByName(name))
+	id := int32(message.Get(g.Key, "keyId").Uint()) // Java's, which has a sign
+	name := fmt.Sprintf("%d %s %s", id, message.Get(g.Key, "blockPoolId").String(), text(message.Get(g.Key, "nonce").Bytes()))
+	return proof{name, text(message.Get(g.Key, "encryptionKey").Bytes())}
 }
 
 // explain adds to an error how the guard may have caused it: a datanode gives the

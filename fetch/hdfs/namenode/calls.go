@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -22,12 +23,12 @@ func (c *Client) Stat(ctx context.Context, name string) (Status, error) {
 	if err := checkPath(name); err != nil {
 		return Status{}, err
 	}
-	resp := message("hdfs.GetFileInfoResponseProto", nil)
-	addr, err := c.call(ctx, method, name, message("hdfs.GetFileInfoRequestProto", fields{"src": name}), resp)
+	resp := message.New("hdfs.GetFileInfoResponseProto", nil)
+	addr, err := c.call(ctx, method, name, message.New("hdfs.GetFileInfoRequestProto", message.Fields{"src": name}), resp)
 	if err != nil {
 		return Status{}, err
 	}
-	m, _ := part(resp, "fs").(*hdfs.FileStatus)
+	m, _ := message.Part(resp, "fs").(*hdfs.FileStatus)
 	if m == nil {
 		return Status{}, c.problem(ctx, method, name, addr, meta.ErrNotExist)
 	}
@@ -68,18 +69,24 @@ func (c *Client) Locate(ctx context.Context, name string, off, n int64) (*Blocks
 
 func (c *Client) locate(ctx context.Context, name string, off, n int64) (*Blocks, error) {
 	const method = "getBlockLocations"
-	req := message("hdfs.GetBlockLocationsRequestProto", fields{"src": name, "offset": uint64(off), "length": uint64(n)})
-	resp := message("hdfs.GetBlockLocationsResponseProto", nil)
+	req := message.New("hdfs.GetBlockLocationsRequestProto", message.Fields{"src": name, "offset": uint64(off), "length": uint64(n)})
+	resp := message.New("hdfs.GetBlockLocationsResponseProto", nil)
 	addr, err := c.call(ctx, method, name, req, resp)
 	if err != nil {
 		return nil, err
 	}
 	st := new(hdfs.FileStatus)
-	if st.Locations = as(part(resp, "locations"), st.Locations); st.Locations == nil {
+	if st.Locations = as(message.Part(resp, "locations"), st.Locations); st.Locations == nil {
 		return nil, c.problem(ctx, method, name, addr, meta.ErrNotExist)
 	}
 	b, err := c.blocksOf(st, off, n)
 	return b, c.problem(ctx, method, name, addr, err)
+}
+
+// as is m as the type of like, which cannot be written here.
+func as[T proto.Message](m proto.Message, like T) T {
+	t, _ := m.(T)
+	return t
 }
 
 // join appends the blocks of got, which begin where a's end.
@@ -106,26 +113,26 @@ func (b *Blocks) end(at int64) int64 {
 
 // EncryptsData asks whether datanodes demand connections with the key of EncryptionKey.
 func (c *Client) EncryptsData(ctx context.Context) (bool, error) {
-	resp := message("hdfs.GetServerDefaultsResponseProto", nil)
-	if _, err := c.call(ctx, "getServerDefaults", "", message("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
+	resp := message.New("hdfs.GetServerDefaultsResponseProto", nil)
+	if _, err := c.call(ctx, "getServerDefaults", "", message.New("hdfs.GetServerDefaultsRequestProto", nil), resp); err != nil {
 		return false, err
 	}
-	return field(field(resp, "serverDefaults").Message().Interface(), "encryptDataTransfer").Bool(), nil
+	return message.Get(message.Get(resp, "serverDefaults").Message().Interface(), "encryptDataTransfer").Bool(), nil
 }
 
 // EncryptionKey asks for a key for connections to datanodes: hdfs/v2's
 // DataEncryptionKeyProto, and when it ends to be valid. The message is nil if
 // the cluster does not encrypt.
 func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until time.Time, err error) {
-	resp := message("hdfs.GetDataEncryptionKeyResponseProto", nil)
-	_, err = c.call(ctx, "getDataEncryptionKey", "", message("hdfs.GetDataEncryptionKeyRequestProto", nil), resp)
+	resp := message.New("hdfs.GetDataEncryptionKeyResponseProto", nil)
+	_, err = c.call(ctx, "getDataEncryptionKey", "", message.New("hdfs.GetDataEncryptionKeyRequestProto", nil), resp)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	if key = part(resp, "dataEncryptionKey"); key == nil {
+	if key = message.Part(resp, "dataEncryptionKey"); key == nil {
 		return nil, time.Time{}, nil
 	}
-	return key, time.UnixMilli(int64(field(key, "expiryDate").Uint())), nil
+	return key, time.UnixMilli(int64(message.Get(key, "expiryDate").Uint())), nil
 }
 
 // ReportCorrupt reports the replica of a block at a datanode as corrupt, so that the
@@ -133,11 +140,11 @@ func (c *Client) EncryptionKey(ctx context.Context) (key proto.Message, until ti
 func (c *Client) ReportCorrupt(ctx context.Context, b Block, datanode string) error {
 	const method = "reportBadBlocks"
 	one := proto.Clone(b.Message)
-	locs := field(one, "locs").List()
+	locs := message.Get(one, "locs").List()
 	kept := 0
 	for i := range locs.Len() {
-		id := field(locs.Get(i).Message().Interface(), "id").Message().Interface()
-		if field(id, "datanodeUuid").String() == datanode {
+		id := message.Get(locs.Get(i).Message().Interface(), "id").Message().Interface()
+		if message.Get(id, "datanodeUuid").String() == datanode {
 			locs.Set(kept, locs.Get(i))
 			kept++
 		}
@@ -149,9 +156,9 @@ func (c *Client) ReportCorrupt(ctx context.Context, b Block, datanode string) er
 	for _, name := range []protoreflect.Name{"isCached", "storageTypes", "storageIDs"} { // one for each location
 		one.ProtoReflect().Clear(one.ProtoReflect().Descriptor().Fields().ByName(name))
 	}
-	req := message("hdfs.ReportBadBlocksRequestProto", nil)
-	add(req, "blocks", []proto.Message{one})
-	_, err := c.call(ctx, method, "", req, message("hdfs.ReportBadBlocksResponseProto", nil))
+	req := message.New("hdfs.ReportBadBlocksRequestProto", nil)
+	message.Add(req, "blocks", []proto.Message{one})
+	_, err := c.call(ctx, method, "", req, message.New("hdfs.ReportBadBlocksResponseProto", nil))
 	return err
 }
 

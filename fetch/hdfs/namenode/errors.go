@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -64,8 +65,8 @@ type remoteError struct {
 const maxText = 400
 
 func remoteErrorOf(header proto.Message) *remoteError {
-	text, _, _ := strings.Cut(field(header, "errorMsg").String(), "\n") // a stack trace follows
-	class := field(header, "exceptionClassName").String()
+	text, _, _ := strings.Cut(message.Get(header, "errorMsg").String(), "\n") // a stack trace follows
+	class := message.Get(header, "exceptionClassName").String()
 	return &remoteError{class: clean(class), text: clean(text)}
 }
 

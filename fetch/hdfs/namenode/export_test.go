@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"rankfs/fetch/hdfs/message"
+
 	"github.com/jcmturner/gokrb5/v8/types"
 	"google.golang.org/protobuf/proto"
 )
@@ -24,11 +26,11 @@ func DecodeListing(r io.Reader) (entries []Status, left uint64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	resp := message("hdfs.GetListingResponseProto", nil)
-	if _, err := shift(answer.body, resp); err != nil || part(resp, "dirList") == nil {
+	resp := message.New("hdfs.GetListingResponseProto", nil)
+	if _, err := shift(answer.body, resp); err != nil || message.Part(resp, "dirList") == nil {
 		return nil, 0, err
 	}
-	p := pageOf(part(resp, "dirList"))
+	p := pageOf(message.Part(resp, "dirList"))
 	l := listing{client: new(Client), located: true}
 	return entries, p.left, l.tell(context.Background(), p, func(st Status) error {
 		entries = append(entries, st)
@@ -53,13 +55,13 @@ func DecodeWebListing(list, blocks []byte) (entries []Status, err error) {
 		return nil, err
 	}
 	for _, st := range statuses {
-		set(st, "locations", located)
+		message.Set(st, "locations", located)
 	}
 	b, err := proto.Marshal(resp)
 	if err != nil {
 		return nil, err
 	}
-	again := message("hdfs.DirectoryListingProto", nil)
+	again := message.New("hdfs.DirectoryListingProto", nil)
 	if err := proto.Unmarshal(b, again); err != nil {
 		return nil, err
 	}

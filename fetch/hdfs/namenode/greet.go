@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -58,7 +59,7 @@ func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*
 	if err != nil {
 		return nil, err
 	}
-	w, answer, err := c.agree(k.seal, field(challenge, "token").Bytes())
+	w, answer, err := c.agree(k.seal, message.Get(challenge, "token").Bytes())
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +95,9 @@ type exchange struct {
 // ask sends a state with a token and, once, the chosen method, and waits for a
 // reply in the state that is due.
 func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.Message, due protoreflect.EnumNumber) (proto.Message, error) {
-	req := message("common.RpcSaslProto", fields{"state": state})
+	req := message.New("common.RpcSaslProto", message.Fields{"state": state})
 	if token != nil {
-		set(req, "token", token)
+		message.Set(req, "token", token)
 	}
 	if method != nil {
 		r := req.ProtoReflect()
@@ -114,13 +115,13 @@ func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.
 
 // kerberosOf returns the Kerberos entry among the offered ways to log in.
 func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
-	list := field(offer, "auths").List()
+	list := message.Get(offer, "auths").List()
 	for i := range list.Len() {
 		m := list.Get(i).Message().Interface()
-		if field(m, "method").String() != "KERBEROS" || field(m, "mechanism").String() != "GSSAPI" {
+		if message.Get(m, "method").String() != "KERBEROS" || message.Get(m, "mechanism").String() != "GSSAPI" {
 			continue
 		}
-		if is := field(m, "protocol").String() + "/" + field(m, "serverId").String(); is != service {
+		if is := message.Get(m, "protocol").String() + "/" + message.Get(m, "serverId").String(); is != service {
 			return nil, fmt.Errorf("principal %q %w: the namenode at this address calls itself %q; make dfs.namenode.kerberos.principal or the address agree",
 				service, meta.ErrInvalid, clean(is))
 		}

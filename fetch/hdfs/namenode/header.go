@@ -3,6 +3,8 @@ package namenode
 import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"rankfs/fetch/hdfs/message"
 )
 
 const (
@@ -22,7 +24,7 @@ func preamble(auth byte) []byte { return []byte{'h', 'r', 'p', 'c', 9, 0, auth} 
 
 // packet is a frame for the call id.
 func packet(client []byte, id int32, messages ...proto.Message) ([]byte, error) {
-	header := message("common.RpcRequestHeaderProto", fields{
+	header := message.New("common.RpcRequestHeaderProto", message.Fields{
 		"rpcKind":  protoreflect.EnumNumber(2), // protocol buffers
 		"rpcOp":    protoreflect.EnumNumber(0), // the only packet of the call
 		"callId":   id,
@@ -33,7 +35,7 @@ func packet(client []byte, id int32, messages ...proto.Message) ([]byte, error) 
 
 // methodHeader says which method the request behind it is for.
 func methodHeader(method string) proto.Message {
-	return message("common.RequestHeaderProto", fields{
+	return message.New("common.RequestHeaderProto", message.Fields{
 		"methodName":                 method,
 		"declaringClassProtocolName": protocol,
 		"clientProtocolVersion":      uint64(protocolVersion),
@@ -43,12 +45,12 @@ func methodHeader(method string) proto.Message {
 // connectionContext names the user of a connection. realUser is the one who acts for
 // user, or empty.
 func connectionContext(user, realUser string) proto.Message {
-	who := fields{"effectiveUser": user}
+	who := message.Fields{"effectiveUser": user}
 	if realUser != "" {
 		who["realUser"] = realUser
 	}
-	return message("common.IpcConnectionContextProto", fields{
-		"userInfo": message("common.UserInformationProto", who),
+	return message.New("common.IpcConnectionContextProto", message.Fields{
+		"userInfo": message.New("common.UserInformationProto", who),
 		"protocol": protocol,
 	})
 }
@@ -62,13 +64,13 @@ type reply struct {
 // parseReply takes a reply's header off. An error means that the connection has to be
 // closed: a frame is broken, or the namenode ends the connection.
 func parseReply(b []byte) (id int32, r reply, err error) {
-	header := message("common.RpcResponseHeaderProto", nil)
+	header := message.New("common.RpcResponseHeaderProto", nil)
 	rest, err := shift(b, header)
 	if err != nil {
 		return 0, reply{}, err
 	}
-	id = int32(field(header, "callId").Uint())
-	switch field(header, "status").Enum() {
+	id = int32(message.Get(header, "callId").Uint())
+	switch message.Get(header, "status").Enum() {
 	case 0:
 		return id, reply{body: rest}, nil
 	case 1:

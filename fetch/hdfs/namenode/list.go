@@ -8,6 +8,7 @@ import (
 	"github.com/colinmarc/hdfs/v2"
 	"google.golang.org/protobuf/proto"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -76,13 +77,13 @@ func (l listing) problem(ctx context.Context, addr string, err error) error {
 
 // page asks for the entries after a name.
 func (l listing) page(ctx context.Context, after []byte) page {
-	req := message("hdfs.GetListingRequestProto", fields{"src": l.dir, "startAfter": after, "needLocation": l.located})
-	resp := message("hdfs.GetListingResponseProto", nil)
+	req := message.New("hdfs.GetListingRequestProto", message.Fields{"src": l.dir, "startAfter": after, "needLocation": l.located})
+	resp := message.New("hdfs.GetListingResponseProto", nil)
 	addr, err := l.client.call(ctx, "getListing", l.dir, req, resp)
 	if err != nil {
 		return page{err: err}
 	}
-	list := part(resp, "dirList")
+	list := message.Part(resp, "dirList")
 	if list == nil {
 		return page{err: l.problem(ctx, addr, meta.ErrNotExist)}
 	}
@@ -95,8 +96,8 @@ func (l listing) page(ctx context.Context, after []byte) page {
 }
 
 func pageOf(list proto.Message) page {
-	from := field(list, "partialListing").List()
-	p := page{entries: make([]*hdfs.FileStatus, from.Len()), left: field(list, "remainingEntries").Uint()}
+	from := message.Get(list, "partialListing").List()
+	p := page{entries: make([]*hdfs.FileStatus, from.Len()), left: message.Get(list, "remainingEntries").Uint()}
 	for i := range p.entries {
 		p.entries[i] = from.Get(i).Message().Interface().(*hdfs.FileStatus)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"rankfs/fetch/hdfs/message"
 )
 
 const (
@@ -38,7 +40,7 @@ func (c *Client) look() (over bool) {
 	tried := make(attempts, c.ways())
 	for _, way := range c.order() {
 		ctx, cancel := context.WithTimeoutCause(c.ctx, lookTime, errUnseen)
-		_, err := c.try(ctx, way, "getServerDefaults", message("hdfs.GetServerDefaultsRequestProto", nil))
+		_, err := c.try(ctx, way, "getServerDefaults", message.New("hdfs.GetServerDefaultsRequestProto", nil))
 		cancel()
 		if err == nil || !elsewhere(err) {
 			c.answered(way, tried)
@@ -80,7 +82,7 @@ func (c *Client) seek() {
 		ctx, cancel := context.WithTimeoutCause(c.ctx, c.config.Timeout, errSilent)
 		defer cancel()
 		for way := range c.config.Addresses {
-			_, err := c.try(ctx, way, "getServerDefaults", message("hdfs.GetServerDefaultsRequestProto", nil))
+			_, err := c.try(ctx, way, "getServerDefaults", message.New("hdfs.GetServerDefaultsRequestProto", nil))
 			if err == nil {
 				c.answered(way, nil)
 				return

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -40,14 +41,14 @@ func parseSASL(b []byte, due protoreflect.EnumNumber) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp := message("common.RpcSaslProto", nil)
+	resp := message.New("common.RpcSaslProto", nil)
 	if id != saslID {
 		return nil, fmt.Errorf("reply %w: it is for call %d where SASL is due; does the namenode use Kerberos?", meta.ErrCorrupt, id)
 	}
 	if _, err := shift(answer.body, resp); err != nil {
 		return nil, err
 	}
-	if state := field(resp, "state").Enum(); state != due {
+	if state := message.Get(resp, "state").Enum(); state != due {
 		return nil, fmt.Errorf("reply %w: SASL state %d where %d is due; does the namenode use Kerberos?", meta.ErrCorrupt, state, due)
 	}
 	return resp, nil

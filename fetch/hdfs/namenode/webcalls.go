@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"rankfs/fetch/hdfs/message"
+
 	"google.golang.org/protobuf/proto"
 )
 
@@ -30,15 +32,15 @@ func webStat(ctx context.Context, w *web, req proto.Message) (proto.Message, err
 	if err != nil {
 		return nil, err
 	}
-	return message("hdfs.GetFileInfoResponseProto", fields{"fs": m}), nil
+	return message.New("hdfs.GetFileInfoResponseProto", message.Fields{"fs": m}), nil
 }
 
 func webLocate(ctx context.Context, w *web, req proto.Message) (proto.Message, error) {
-	m, err := w.locate(ctx, src(req), field(req, "offset").Uint(), field(req, "length").Uint())
+	m, err := w.locate(ctx, src(req), message.Get(req, "offset").Uint(), message.Get(req, "length").Uint())
 	if err != nil {
 		return nil, err
 	}
-	return message("hdfs.GetBlockLocationsResponseProto", fields{"locations": m}), nil
+	return message.New("hdfs.GetBlockLocationsResponseProto", message.Fields{"locations": m}), nil
 }
 
 // webSpan is how much of a file is located by one request. At HDFS's smallest
@@ -85,7 +87,7 @@ func webDefaults(ctx context.Context, w *web, _ proto.Message) (proto.Message, e
 		return nil, err
 	}
 	d := told.FsServerDefaults
-	return message("hdfs.GetServerDefaultsResponseProto", fields{"serverDefaults": message("hdfs.FsServerDefaultsProto", fields{
+	return message.New("hdfs.GetServerDefaultsResponseProto", message.Fields{"serverDefaults": message.New("hdfs.FsServerDefaultsProto", message.Fields{
 		"blockSize": d.BlockSize, "bytesPerChecksum": d.BytesPerChecksum, "writePacketSize": d.WritePacketSize,
 		"replication": d.Replication, "fileBufferSize": d.FileBufferSize,
 		"encryptDataTransfer": bool(d.EncryptDataTransfer), "keyProviderUri": d.KeyProviderURI,
@@ -94,14 +96,14 @@ func webDefaults(ctx context.Context, w *web, _ proto.Message) (proto.Message, e
 
 func webList(ctx context.Context, w *web, req proto.Message) (proto.Message, error) {
 	query := url.Values{}
-	if after := field(req, "startAfter").Bytes(); len(after) > 0 {
+	if after := message.Get(req, "startAfter").Bytes(); len(after) > 0 {
 		query.Set("startAfter", string(after))
 	}
 	var told webListing
 	if err := w.get(ctx, "LISTSTATUS_BATCH", src(req), query, &told); err != nil {
 		return nil, err
 	}
-	located := field(req, "needLocation").Bool()
+	located := message.Get(req, "needLocation").Bool()
 	if located {
 		told.cut(maxLocated)
 	}
@@ -112,7 +114,7 @@ func webList(ctx context.Context, w *web, req proto.Message) (proto.Message, err
 	if err != nil {
 		return nil, err
 	}
-	return message("hdfs.GetListingResponseProto", fields{"dirList": list}), nil
+	return message.New("hdfs.GetListingResponseProto", message.Fields{"dirList": list}), nil
 }
 
 // Of a page of a listing so many entries are located, so many at a time, for a
@@ -149,7 +151,7 @@ func (w *web) locateAll(ctx context.Context, dir string, list []webStatus, entri
 				cancel(err)
 			}
 			if blocks != nil {
-				set(entries[i], "locations", blocks)
+				message.Set(entries[i], "locations", blocks)
 			}
 		})
 	}
@@ -176,7 +178,7 @@ func (w *web) locateOne(ctx context.Context, dir string, st webStatus) (proto.Me
 		return nil, &brokenError{fmt.Errorf("%q went while its directory was listed", path)}
 	case remote != nil && remote.brief() == "AccessControlException":
 		return nil, nil
-	case err == nil && field(blocks, "fileLength").Uint() != st.Length && !field(blocks, "underConstruction").Bool():
+	case err == nil && message.Get(blocks, "fileLength").Uint() != st.Length && !message.Get(blocks, "underConstruction").Bool():
 		return nil, &brokenError{fmt.Errorf("%q changed while its directory was listed", path)}
 	}
 	return blocks, err
@@ -193,4 +195,4 @@ func broken(err error) error {
 }
 
 // src is the path that a request is about.
-func src(req proto.Message) string { return field(req, "src").String() }
+func src(req proto.Message) string { return message.Get(req, "src").String() }

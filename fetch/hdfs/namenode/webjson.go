@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -47,17 +48,17 @@ func (s *webStatus) message() (proto.Message, error) {
 	if err != nil || kind == 0 {
 		return nil, fmt.Errorf("status of %q in the reply %w: type %q, permission %q", clean(s.PathSuffix), meta.ErrCorrupt, clean(s.Type), clean(s.Permission))
 	}
-	m := message("hdfs.HdfsFileStatusProto", fields{
+	m := message.New("hdfs.HdfsFileStatusProto", message.Fields{
 		"fileType": kind, "path": []byte(s.PathSuffix), "length": s.Length,
-		"permission": message("hdfs.FsPermissionProto", fields{"perm": uint32(perm)}),
+		"permission": message.New("hdfs.FsPermissionProto", message.Fields{"perm": uint32(perm)}),
 		"owner":      s.Owner, "group": s.Group, "modification_time": s.ModificationTime, "access_time": s.AccessTime,
 		"symlink": []byte(s.Symlink), "block_replication": s.Replication, "blocksize": s.BlockSize, "fileId": s.FileID,
 	})
 	if s.EncBit {
-		set(m, "flags", uint32(hasCrypt))
+		message.Set(m, "flags", uint32(hasCrypt))
 	}
 	if s.ECBit {
-		set(m, "ecPolicy", message("hdfs.ErasureCodingPolicyProto", fields{"id": uint32(0), "name": s.ECPolicy}))
+		message.Set(m, "ecPolicy", message.New("hdfs.ErasureCodingPolicyProto", message.Fields{"id": uint32(0), "name": s.ECPolicy}))
 	}
 	return m, nil
 }
@@ -94,8 +95,8 @@ func (l *webListing) message() (list proto.Message, entries []proto.Message, err
 		}
 		entries = append(entries, m)
 	}
-	list = message("hdfs.DirectoryListingProto", fields{"remainingEntries": l.DirectoryListing.RemainingEntries})
-	add(list, "partialListing", entries)
+	list = message.New("hdfs.DirectoryListingProto", message.Fields{"remainingEntries": l.DirectoryListing.RemainingEntries})
+	message.Add(list, "partialListing", entries)
 	return list, entries, nil
 }
 
@@ -148,10 +149,10 @@ func (b *webBlocks) message() (proto.Message, error) {
 			return nil, err
 		}
 	}
-	m := message("hdfs.LocatedBlocksProto", fields{
+	m := message.New("hdfs.LocatedBlocksProto", message.Fields{
 		"fileLength": b.FileLength, "underConstruction": b.IsUnderConstruction, "isLastBlockComplete": b.IsLastBlockComplete,
 	})
-	add(m, "blocks", blocks)
+	message.Add(m, "blocks", blocks)
 	return m, nil
 }
 
@@ -160,8 +161,8 @@ func (b *webBlock) message() (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := message("hdfs.LocatedBlockProto", fields{
-		"b": message("hdfs.ExtendedBlockProto", fields{
+	m := message.New("hdfs.LocatedBlockProto", message.Fields{
+		"b": message.New("hdfs.ExtendedBlockProto", message.Fields{
 			"poolId": b.Block.BlockPoolID, "blockId": uint64(b.Block.BlockID),
 			"generationStamp": b.Block.GenerationStamp, "numBytes": b.Block.NumBytes,
 		}),
@@ -169,15 +170,15 @@ func (b *webBlock) message() (proto.Message, error) {
 	})
 	at := make([]proto.Message, len(b.Locations))
 	for i, d := range b.Locations {
-		at[i] = message("hdfs.DatanodeInfoProto", fields{
-			"id": message("hdfs.DatanodeIDProto", fields{
+		at[i] = message.New("hdfs.DatanodeInfoProto", message.Fields{
+			"id": message.New("hdfs.DatanodeIDProto", message.Fields{
 				"ipAddr": d.IPAddr, "hostName": d.HostName, "datanodeUuid": d.StorageID, "xferPort": d.XferPort,
 				"infoPort": d.InfoPort, "infoSecurePort": d.InfoSecurePort, "ipcPort": d.IPCPort,
 			}),
 			"location": d.NetworkLocation,
 		})
 	}
-	add(m, "locs", at)
+	message.Add(m, "locs", at)
 	return m, nil
 }
 
@@ -194,7 +195,7 @@ func tokenOf(text string) (proto.Message, error) {
 	if err != nil || len(b) > 0 {
 		return nil, fmt.Errorf("token of a block in the reply %w", meta.ErrCorrupt)
 	}
-	return message("common.TokenProto", fields{
+	return message.New("common.TokenProto", message.Fields{
 		"identifier": parts[0], "password": parts[1], "kind": string(parts[2]), "service": string(parts[3]),
 	}), nil
 }

@@ -3,6 +3,8 @@ package namenode
 import (
 	"fmt"
 	"io"
+
+	"rankfs/fetch/hdfs/message"
 )
 
 // A wrapping signs or encrypts packets, as agreed on when the connection was
@@ -19,7 +21,7 @@ func (w *wrapping) wrap(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a request: %w", err)
 	}
-	return packet(w.client.id, saslID, message("common.RpcSaslProto", fields{"state": saslWrap, "token": token}))
+	return packet(w.client.id, saslID, message.New("common.RpcSaslProto", message.Fields{"state": saslWrap, "token": token}))
 }
 
 // reader reads the contents of the packets of r. A packet that is not sealed is an
@@ -42,7 +44,7 @@ func (u *unwrapping) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("reply without a seal: %w", err)
 		}
-		if u.rest, err = u.seal.in(field(resp, "token").Bytes(), u.secret); err != nil {
+		if u.rest, err = u.seal.in(message.Get(resp, "token").Bytes(), u.secret); err != nil {
 			return 0, err
 		}
 	}

@@ -13,13 +13,11 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/colinmarc/hdfs/v2" // registers HDFS's messages
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"rankfs/fetch/hdfs/message"
 	"rankfs/meta"
 )
 
@@ -161,16 +159,11 @@ const (
 
 // request is an OpRequestShortCircuitAccessProto, framed to be sent.
 func request(b Block) []byte {
-	header := newMessage("BaseHeaderProto")
-	set(header, "block", b.Header)
+	header := message.New("hdfs.BaseHeaderProto", message.Fields{"block": b.Header})
 	if b.Token != nil {
-		set(header, "token", b.Token)
+		message.Set(header, "token", b.Token)
 	}
-	q := newMessage("OpRequestShortCircuitAccessProto")
-	set(q, "header", header)
-	m := q.ProtoReflect()
-	m.Set(m.Descriptor().Fields().ByName("maxVersion"), protoreflect.ValueOfUint32(format))
-	body, err := proto.Marshal(q)
+	body, err := proto.Marshal(message.New("hdfs.OpRequestShortCircuitAccessProto", message.Fields{"header": header, "maxVersion": uint32(format)}))
 	if err != nil {
 		panic(fmt.Sprintf("question for block %d: %v", b.ID, err))
 	}
@@ -194,7 +187,7 @@ func readAnswer(c net.Conn) (proto.Message, error) {
 	if _, err := io.ReadFull(c, b); err != nil {
 		return nil, err
 	}
-	m := newMessage("BlockOpResponseProto")
+	m := message.New("hdfs.BlockOpResponseProto", nil)
 	if err := proto.Unmarshal(b, m); err != nil {
 		return nil, fmt.Errorf("it %w: %v", meta.ErrCorrupt, err)
 	}
@@ -216,8 +209,8 @@ var errToken = errors.New("the datanode refuses the block's token")
 // refusal is why a datanode passes no files; nil if it does.
 func refusal(answer proto.Message) error {
 	const success, token, unsupported = 0, 5, 7
-	words := get(answer, "message").String()
-	switch status := get(answer, "status").Enum(); status {
+	words := message.Get(answer, "message").String()
+	switch status := message.Get(answer, "status").Enum(); status {
 	case success:
 	case token:
 		return fmt.Errorf("%w: %s", errToken, words)
@@ -226,7 +219,7 @@ func refusal(answer proto.Message) error {
 	default:
 		return fmt.Errorf("the datanode does not pass the block's files: status %d: %s", status, words)
 	}
-	if v := get(answer, "shortCircuitAccessVersion").Uint(); v > format {
+	if v := message.Get(answer, "shortCircuitAccessVersion").Uint(); v > format {
 		return useless("the datanode's blocks have format %d, and %d is understood", v, format)
 	}
 	return nil
@@ -274,24 +267,4 @@ func rights(control []byte) (fds []int, err error) {
 		fds, err = append(fds, got...), errors.Join(err, parsed)
 	}
 	return fds, err
-}
-
-// The library's messages have types that cannot be named outside of it.
-
-func newMessage(name protoreflect.Name) proto.Message {
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop.hdfs").Append(name))
-	if err != nil {
-		panic(fmt.Sprintf("message %s: %v", name, err))
-	}
-	return kind.New().Interface()
-}
-
-func get(m proto.Message, name protoreflect.Name) protoreflect.Value {
-	r := m.ProtoReflect()
-	return r.Get(r.Descriptor().Fields().ByName(name))
-}
-
-func set(m proto.Message, name protoreflect.Name, to proto.Message) {
-	r := m.ProtoReflect()
-	r.Set(r.Descriptor().Fields().ByName(name), protoreflect.ValueOfMessage(to.ProtoReflect()))
 }

@@ -1,4 +1,6 @@
-package namenode
+// Package message makes Hadoop's messages, and reads their fields, by name: their types are
+// of an internal package of hdfs/v2, and a second copy of them could not be registered.
+package message
 
 import (
 	"fmt"
@@ -9,26 +11,25 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Hadoop's messages are types of an internal package of hdfs/v2, and a second
-// copy of them could not be registered. They are made by name instead.
+// Fields are those that a message is made with.
+type Fields map[protoreflect.Name]any
 
-type fields map[protoreflect.Name]any
-
-// message makes one of Hadoop's messages, such as hdfs.GetListingRequestProto.
+// New makes one of Hadoop's messages, such as hdfs.GetListingRequestProto.
 // The names and types in it are ours: a wrong one is a defect.
-func message(name string, values fields) proto.Message {
+func New(name string, values Fields) proto.Message {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("hadoop." + name))
 	if err != nil {
 		panic(fmt.Sprintf("message %s: %v", name, err))
 	}
 	m := t.New().Interface()
 	for name, value := range values {
-		set(m, name, value)
+		Set(m, name, value)
 	}
 	return m
 }
 
-func set(m proto.Message, name protoreflect.Name, value any) {
+// Set sets a field of m.
+func Set(m proto.Message, name protoreflect.Name, value any) {
 	if sub, ok := value.(proto.Message); ok {
 		value = sub.ProtoReflect()
 	}
@@ -36,13 +37,14 @@ func set(m proto.Message, name protoreflect.Name, value any) {
 	r.Set(r.Descriptor().Fields().ByName(name), protoreflect.ValueOf(value))
 }
 
-func field(m proto.Message, name protoreflect.Name) protoreflect.Value {
+// Get is a field of m.
+func Get(m proto.Message, name protoreflect.Name) protoreflect.Value {
 	r := m.ProtoReflect()
 	return r.Get(r.Descriptor().Fields().ByName(name))
 }
 
-// part is a message that is a field of m, or nil if m leaves it out.
-func part(m proto.Message, name protoreflect.Name) proto.Message {
+// Part is a message that is a field of m, or nil if m leaves it out.
+func Part(m proto.Message, name protoreflect.Name) proto.Message {
 	r := m.ProtoReflect()
 	f := r.Descriptor().Fields().ByName(name)
 	if !r.Has(f) {
@@ -51,17 +53,11 @@ func part(m proto.Message, name protoreflect.Name) proto.Message {
 	return r.Get(f).Message().Interface()
 }
 
-// add puts messages into a list of m's.
-func add(m proto.Message, name protoreflect.Name, list []proto.Message) {
+// Add puts messages into a list of m's.
+func Add(m proto.Message, name protoreflect.Name, list []proto.Message) {
 	r := m.ProtoReflect()
 	to := r.Mutable(r.Descriptor().Fields().ByName(name)).List()
 	for _, one := range list {
 		to.Append(protoreflect.ValueOf(one.ProtoReflect()))
 	}
-}
-
-// as is m as the type of like, which cannot be written here.
-func as[T proto.Message](m proto.Message, like T) T {
-	t, _ := m.(T)
-	return t
 }
