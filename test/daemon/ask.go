@@ -19,6 +19,14 @@ func (p *Place) Status(v any) {
 	}
 }
 
+// Opened is how many batches were opened there.
+func (p *Place) Opened() uint64 {
+	p.t.Helper()
+	var s struct{ Counters struct{ Opens uint64 } }
+	p.Status(&s)
+	return s.Counters.Opens
+}
+
 // Evict is `rankfs cache evict`.
 func (p *Place) Evict(view string) error {
 	return p.ask("evict", map[string]string{"name": view}, new(any))

@@ -254,13 +254,13 @@ func TestAJobOutlivesARollingRestart(t *testing.T) {
 		ended <- err
 	}()
 	for i, n := range m.Nodes {
-		before := opened(n)
+		before := n.Opened()
 		pace.goOn(10)
-		eventually.Within(t, patience, "its ranks read", func() bool { return opened(n) > before+4 })
+		eventually.Within(t, patience, "its ranks read", func() bool { return n.Opened() > before+4 })
 		n.Kill()
 		n.Start()
 		pace.goOn(10)
-		eventually.Within(t, patience, "its ranks read again", func() bool { return opened(n) > 4 })
+		eventually.Within(t, patience, "its ranks read again", func() bool { return n.Opened() > 4 })
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended before daemon %d was started anew: %v\n%s", i, err, out)
@@ -275,17 +275,10 @@ func TestAJobOutlivesARollingRestart(t *testing.T) {
 	t.Log(out)
 }
 
-// opened is how many batches were opened on a node.
-func opened(n *daemon.Place) uint64 {
-	var s struct{ Counters struct{ Opens uint64 } }
-	n.Status(&s)
-	return s.Counters.Opens
-}
-
 // opens is how many batches were opened on all nodes.
 func (m *team) opens() (n uint64) {
 	for _, node := range m.Nodes {
-		n += opened(node)
+		n += node.Opened()
 	}
 	return n
 }

@@ -26,13 +26,6 @@ func seat(nodes []*daemon.Place, view string) (seats []daemon.Seat, dirs []strin
 	return seats, dirs
 }
 
-// opened is how many batches were opened on a node.
-func opened(n *daemon.Place) uint64 {
-	var s struct{ Counters struct{ Opens uint64 } }
-	n.Status(&s)
-	return s.Counters.Opens
-}
-
 // A job of eight ranks on four hosts loses one of them: its daemon, its datanode,
 // and the ranks there, with which MPI ends the others. The eight go on elsewhere, on
 // three hosts, from the step that they had come to, with the same bytes; and the
@@ -62,7 +55,7 @@ func TestAJobLosesAHostWithRanks(t *testing.T) {
 		ended <- fmt.Errorf("%w\n%s", err, out)
 	}()
 	for _, n := range m.Nodes {
-		eventually.Within(t, patience, "its ranks are in the middle of the epoch", func() bool { return opened(n) > 2*(step+3) })
+		eventually.Within(t, patience, "its ranks are in the middle of the epoch", func() bool { return n.Opened() > 2*(step+3) })
 	}
 	lost.Kill()
 	if err := lost.Host.Kill(cluster.DataNode); err != nil {

@@ -51,7 +51,7 @@ func (j *job) goOn(t *testing.T, steps int) {
 // begun to: it goes on while the test does.
 func reads(t *testing.T, j *job, n *daemon.Place) {
 	t.Helper()
-	at := opened(n)
+	at := n.Opened()
 	j.goOn(t, 15)
 	eventually.Within(t, patience, "the ranks of "+n.Host.Name+" read", func() bool {
 		select {
@@ -59,13 +59,6 @@ func reads(t *testing.T, j *job, n *daemon.Place) {
 			t.Fatalf("the job has ended before the upgrade: %v\n%s", err, j.out)
 		default:
 		}
-		return opened(n) > at+4
+		return n.Opened() > at+4
 	})
-}
-
-// opened is how many batches were opened on a node.
-func opened(n *daemon.Place) uint64 {
-	var s struct{ Counters struct{ Opens uint64 } }
-	n.Status(&s)
-	return s.Counters.Opens
 }
