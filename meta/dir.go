@@ -15,6 +15,9 @@ import (
 // and vanish below it later.
 func MakeDir(path string) error {
 	path = filepath.Clean(path)
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil // a disk that takes no writes is asked for none
+	}
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return MayMakeDir(path) // another thing may have the name

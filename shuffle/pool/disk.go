@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,7 @@ type disk struct {
 		failed time.Time // when a write has, last
 
 		lasting map[string]bool
+		stay    map[uint64]bool // jobs whose directories are to be removed still
 	}
 }
 
@@ -67,7 +69,7 @@ func openDisk(d Disk, self string, log *slog.Logger) (*disk, error) {
 		return nil, fmt.Errorf("directory of the shuffle pool: %w", err)
 	}
 	is := &disk{root: root, bytes: d.Bytes, log: log}
-	is.mu.lasting = make(map[string]bool)
+	is.mu.lasting, is.mu.stay = make(map[string]bool), make(map[uint64]bool)
 	is.mu.used, err = usage(root, ".")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("directory of the shuffle pool: %w", err), root.Close())
@@ -171,8 +173,11 @@ func (d *disk) job(number uint64) (*os.Root, error) {
 
 func (d *disk) openJob(number uint64) (*os.Root, error) {
 	name := strconv.FormatUint(number, 10)
-	err := d.root.Mkdir(name, 0700)
-	if err == nil {
+	root, err := d.root.OpenRoot(name) // so that what is there is read from a disk that takes no writes
+	if !errors.Is(err, fs.ErrNotExist) {
+		return root, err
+	}
+	if err = d.root.Mkdir(name, 0700); err == nil {
 		err = durable.SyncDir(d.root.Name())
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -181,9 +186,24 @@ func (d *disk) openJob(number uint64) (*os.Root, error) {
 	return d.root.OpenRoot(name)
 }
 
-// drop removes the directory of a job.
+// drop removes the directory of a job. One that stays, as the disk does not answer, is dropped
+// once more by dropAgain.
 func (d *disk) drop(number uint64) error {
-	return d.remove(d.root, strconv.FormatUint(number, 10))
+	err := d.remove(d.root, strconv.FormatUint(number, 10))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if delete(d.mu.stay, number); err != nil {
+		d.mu.stay[number] = true
+	}
+	return err
+}
+
+// dropAgain reports whether directories of jobs stay still.
+func (d *disk) dropAgain() bool {
+	d.mu.Lock()
+	stay := slices.Collect(maps.Keys(d.mu.stay))
+	d.mu.Unlock()
+	return slices.ContainsFunc(stay, func(number uint64) bool { return d.drop(number) != nil })
 }
 
 // remove removes a directory below one of its own.

@@ -189,16 +189,18 @@ func (l *local) add(f *files) {
 	l.mu.jobs[f.number] = f
 }
 
-// end frees the files of a job.
-func (l *local) end(number uint64, f *files) {
+// end frees the files of a job, and reports whether none stay.
+func (l *local) end(number uint64, f *files) (ended bool) {
 	l.mu.Lock()
 	delete(l.mu.jobs, number)
 	l.mu.Unlock()
 	l.budget.remove(f.share)
-	if err := f.end(); err != nil {
+	err := f.end()
+	if err != nil {
 		l.config.Log.Warn("files of a job of the shuffle pool stay", "dir", f.dir, "cause", err)
 	}
 	l.budget.divide()
+	return err == nil
 }
 
 // close gives back what is open. The files stay.

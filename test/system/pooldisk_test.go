@@ -203,7 +203,7 @@ func poolOnADisk(t *testing.T) (n *node, disk string) {
 }
 
 // A disk on which nothing can be made, or that does not answer, is done without: jobs that begin
-// meanwhile are in memory.
+// meanwhile are in memory, and of one that is removed nothing is left there in the end.
 func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 	t.Parallel()
 	n, disk := poolOnADisk(t)
@@ -216,17 +216,22 @@ func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 			t.Errorf("job %s: %v", name, got)
 		}
 	}
-	sh(t, `mount -o remount,ro "$1"`, disk)
+	sh(t, `mkdir -p "$1/shuffle/lasts/s"; cd "$1/shuffle/lasts/s"; echo maps=1 ack=durable >spec
+		echo words >.map-000000.0; mv .map-000000.0 map-000000; mount -o remount,ro "$2"`, n.mount, disk)
 	begin("read-only")
 	sh(t, `mount -o remount,rw "$1"; fsfreeze -f "$1"`, disk)
 	begin("silent")
 	begin("silent-still")
+	sh(t, `rm -r "$1/shuffle/lasts"`, n.mount)
+	eventually.Within(t, waitTime, "a job that was removed is left on the disk", func() bool { return n.logged("files of a job of the shuffle pool stay") > 0 })
 	sh(t, `fsfreeze -u "$1"`, disk)
 	begin("after")
+	eventually.Within(t, waitTime, "nothing of it is left there when the disk is back", func() bool { return len(onDisk(t, disk+"/pool")) == 0 })
 }
 
 // Nobody is kept by a disk that does not answer: who has a map committed that is to last can be
-// interrupted, what is in memory goes on, and the same rename goes well when the disk is back.
+// interrupted, what is in memory goes on, and the same rename goes well when the disk is back. A
+// daemon that begins while it takes no writes reads what is there.
 func TestADiskOfThePoolIsSilent(t *testing.T) {
 	t.Parallel()
 	n, disk := poolOnADisk(t)
@@ -241,4 +246,12 @@ func TestADiskOfThePoolIsSilent(t *testing.T) {
 	if want := "124\n0\n1\nwords\n"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
+	n.Kill()
+	sh(t, `fsfreeze -f "$1"`, disk)
+	defer tryCommand("fsfreeze", "-u", disk)
+	n.start("--pool-ram", "64MiB", "--pool-nvme", disk+"/pool:16MiB")
+	if got := sh(t, `cat "$1"/shuffle/job/*/part-000000`, n.mount); got != "words\n0\n1\n" {
+		t.Errorf("to a daemon that begins meanwhile it gives %q", got)
+	}
+	sh(t, `fsfreeze -u "$2"; rm -r "$1/shuffle/job"; while grep -q "$3/pool" /proc/self/mounts; do sleep 0.1; done`, n.mount, disk, n.state)
 }
