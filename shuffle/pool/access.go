@@ -22,13 +22,14 @@ const leaseTime = time.Second
 type accesses struct {
 	mu struct {
 		sync.Mutex
-		access   map[string]*access // of files and directories that are written, or committed
-		expected map[string]int     // copies that come or have come, and may not be agreed on yet
+		access   map[string]*access       // of files and directories that are written, or committed
+		expected map[string]int           // copies that come or have come, and may not be agreed on yet
+		going    map[string]chan struct{} // copies that are given up, until it is closed
 	}
 }
 
 func (all *accesses) init() {
-	all.mu.access, all.mu.expected = make(map[string]*access), make(map[string]int)
+	all.mu.access, all.mu.expected, all.mu.going = make(map[string]*access), make(map[string]int), make(map[string]chan struct{})
 }
 
 // An access is the use of a file or directory that may be committed: programs write
@@ -144,12 +145,34 @@ func inode(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
 // commitTime is how long after its last copy was sent a commit is agreed on, or never.
 const commitTime = 2 * agreeTime
 
+// giveUp gives a copy up, unless it is expected. Who comes to expect it waits until it is gone.
+func (all *accesses) giveUp(name string, expected func() bool, remove func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if expected() {
+		return
+	}
+	gone := make(chan struct{})
+	all.mu.going[name] = gone
+	all.mu.Unlock()
+	remove() // without the lock, as a disk may not answer
+	all.mu.Lock()
+	delete(all.mu.going, name)
+	close(gone)
+}
+
 // expect keeps a copy from being given up, until commitTime after the returned function
 // was called.
 func (all *accesses) expect(name string) (done func()) {
 	add := func(n int) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
+		for n > 0 && all.mu.going[name] != nil {
+			gone := all.mu.going[name]
+			all.mu.Unlock()
+			<-gone
+			all.mu.Lock()
+		}
 		if all.mu.expected[name] += n; all.mu.expected[name] <= 0 { // or it was agreed on meanwhile
 			delete(all.mu.expected, name)
 		}

@@ -93,7 +93,7 @@ const (
 // A Pool is this node's part of the shuffle pool. Its methods may be called concurrently.
 // What it does is done by types of one job each, which have their own locks. Of two the one
 // that is taken first is: local.making before its mu, the budget's dividing before its mu
-// and those of shares, and accesses.mu before that of the disk. Others are held alone.
+// and those of shares. Others are held alone.
 type Pool struct {
 	*agreed
 	maker   Maker

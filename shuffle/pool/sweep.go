@@ -184,9 +184,5 @@ func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool 
 // giveUp removes a file, unless that has changed meanwhile.
 func (s store) giveUp(stage uint64, name string, here map[uint64]uint64) {
 	own := mapFile(stage, name)
-	s.used.mu.Lock()
-	if !s.expected(stage, name, here) {
-		s.remove(path.Join(path.Dir(own), name))
-	}
-	s.used.mu.Unlock()
+	s.used.giveUp(own, func() bool { return s.expected(stage, name, here) }, func() { s.remove(path.Join(path.Dir(own), name)) })
 }
