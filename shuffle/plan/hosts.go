@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Seat is where so many ranks in a row run.
+// A Seat is the host of so many ranks in a row.
 type Seat struct {
 	Host  string
 	Ranks uint64
