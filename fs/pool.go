@@ -69,12 +69,12 @@ type PoolBlobs interface {
 	// Remove forgets a blob, or a directory that has nothing in it.
 	Remove(ctx context.Context, b PoolBlob) error
 	Open(ctx context.Context, number uint64) (PoolFile, error)
-	Staged() PoolStaged
+	Puts() PoolPuts
 }
 
-// PoolStaged has files that this node writes, to put them later: it is below the directory blob of
+// PoolPuts has files that this node writes, to put them later: it is below the directory blob of
 // the job's files.
-type PoolStaged interface {
+type PoolPuts interface {
 	// Put makes a file the blob of a name, in place of one that has it, or with exclusive
 	// only if none has; or all that is in a directory at once.
 	Put(ctx context.Context, from, name string, exclusive bool) error

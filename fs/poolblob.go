@@ -23,7 +23,7 @@ type blobDir struct {
 	key     string // empty at the top
 }
 
-func (n *jobDir) blobs() *blobDir { return &blobDir{scratch: scratch{job: n, staged: true}} }
+func (n *jobDir) blobs() *blobDir { return &blobDir{scratch: scratch{job: n, toPut: true}} }
 
 // local reports whether a name is one of this node alone.
 func local(name string) bool { return name[0] == '.' }
@@ -88,7 +88,7 @@ func (n *blobDir) Create(ctx context.Context, name string, flags, mode uint32, o
 	if errno := n.ready(name); errno != 0 {
 		return nil, nil, 0, errno
 	}
-	if err := n.all().Staged().MayGrow(1); err != nil {
+	if err := n.all().Puts().MayGrow(1); err != nil {
 		return nil, nil, 0, n.errno("create", name, err)
 	}
 	return n.scratch.Create(ctx, name, flags, mode, out)
@@ -186,7 +186,7 @@ func (n *blobDir) receive(ctx context.Context, from *scratch, name, newName stri
 	switch {
 	case local(newName):
 		return &n.scratch, n.ready(newName)
-	case !from.staged || from.job != n.job:
+	case !from.toPut || from.job != n.job:
 		return nil, syscall.EXDEV
 	}
 	return nil, n.put(ctx, from.path(name), newName, flags)
@@ -197,7 +197,7 @@ func (n *blobDir) put(ctx context.Context, from, name string, flags uint32) sysc
 	if flags&^unix.RENAME_NOREPLACE != 0 {
 		return syscall.EINVAL
 	}
-	return n.errno("put", name, n.all().Staged().Put(ctx, from, path.Join(n.key, name), flags != 0))
+	return n.errno("put", name, n.all().Puts().Put(ctx, from, path.Join(n.key, name), flags != 0))
 }
 
 // Readdir implements fusefs.NodeReaddirer.

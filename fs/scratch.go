@@ -25,16 +25,16 @@ const scratchTimeout = time.Second
 //   - Where it is, is said by the library's tree of inodes alone, in path: a rename moves a
 //     directory with all below it. So no name is kept, and an open file is known by its
 //     handle.
-//   - An inode is either staged or not, and files and links do not go from one kind to the
+//   - An inode is either one to put or not, and files and links do not go from one kind to the
 //     other, nor from job to job: EXDEV, upon which programs copy.
-//   - A change of a staged one is within PoolStaged.Write, so that none is put meanwhile. One
-//     that a program has open to write is within PoolStaged.Opened; that it has mapped one is
+//   - A change of one to put is within PoolPuts.Write, so that none is put meanwhile. One
+//     that a program has open to write is within PoolPuts.Opened; that it has mapped one is
 //     not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
 	job *jobDir
 
-	staged bool // it can become a blob: it has one name, and none may write it then
+	toPut bool // it can become a blob: it has one name, and none may write it then
 }
 
 // path is where the node is below the job's files. The tree of inodes has the names.
@@ -53,8 +53,8 @@ func (n *scratch) do(f func(root *os.Root) error) syscall.Errno {
 
 // change calls f with the job's files, to change what is at a path.
 func (n *scratch) change(name string, f func(root *os.Root) error) syscall.Errno {
-	if n.staged {
-		done, err := n.job.job.Blobs().Staged().Write(name)
+	if n.toPut {
+		done, err := n.job.job.Blobs().Puts().Write(name)
 		if err != nil {
 			return n.job.tree.errno("change", path.Join(n.job.name, name), err)
 		}
@@ -73,10 +73,10 @@ func (n *scratch) child(ctx context.Context, root *os.Root, name string, out *fu
 	out.Attr.FromStat(st)
 	out.SetEntryTimeout(scratchTimeout)
 	out.SetAttrTimeout(scratchTimeout)
-	if n.staged { // the kernel has the node of what is put under the name of the blob
+	if n.toPut { // the kernel has the node of what is put under the name of the blob
 		out.SetEntryTimeout(0)
 	}
-	return n.NewInode(ctx, &scratch{job: n.job, staged: n.staged}, n.job.stable(st)), nil
+	return n.NewInode(ctx, &scratch{job: n.job, toPut: n.toPut}, n.job.stable(st)), nil
 }
 
 // Lookup implements fusefs.NodeLookuper.
@@ -156,7 +156,7 @@ func (n *scratch) Mknod(ctx context.Context, name string, mode, _ uint32, out *f
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:
 	case unix.S_IFIFO, unix.S_IFSOCK:
-		if n.staged {
+		if n.toPut {
 			return nil, syscall.EPERM
 		}
 	default:
@@ -193,7 +193,7 @@ func (n *scratch) Link(ctx context.Context, of fusefs.InodeEmbedder, name string
 	switch {
 	case !ok || was.job != n.job:
 		return nil, syscall.EXDEV
-	case was.staged || n.staged:
+	case was.toPut || n.toPut:
 		return nil, syscall.EPERM
 	}
 	errno = n.do(func(root *os.Root) error {
@@ -238,12 +238,12 @@ func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedd
 	if errno != 0 || target == nil {
 		return errno
 	}
-	if target.job != n.job || target.staged != n.staged {
+	if target.job != n.job || target.toPut != n.toPut {
 		return syscall.EXDEV
 	}
 	from, at := n.path(name), target.path(newName)
-	if n.staged {
-		done, err := n.job.job.Blobs().Staged().Write(at)
+	if n.toPut {
+		done, err := n.job.job.Blobs().Puts().Write(at)
 		if err != nil {
 			return n.job.tree.errno("rename", path.Join(n.job.name, at), err)
 		}
@@ -281,7 +281,7 @@ func (n *scratch) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.Attr
 
 // Setattr implements fusefs.NodeSetattrer.
 func (n *scratch) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(scratchRoot{root, n.staged}, n.path(), h, in) })
+	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(scratchRoot{root, n.toPut}, n.path(), h, in) })
 	if errno != 0 {
 		return errno
 	}
@@ -344,7 +344,7 @@ func timespec(t time.Time) unix.Timespec {
 // become a blob is no pipe, and is waited for while it is put.
 type scratchRoot struct {
 	*os.Root
-	staged bool
+	toPut bool
 }
 
 // Open implements opener.
@@ -353,7 +353,7 @@ func (r scratchRoot) Open(name string) (*os.File, error) { return r.OpenFile(nam
 // OpenFile implements rooted. A pipe that a rename put in the place of a file has no other end
 // to wait for.
 func (r scratchRoot) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
-	if !r.staged {
+	if !r.toPut {
 		flag |= unix.O_NONBLOCK
 	}
 	return r.Root.OpenFile(name, flag, perm)
@@ -376,7 +376,7 @@ func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ 
 		access = func(f func(*os.Root) error) syscall.Errno { return n.change(n.path(), f) }
 	}
 	errno = access(func(root *os.Root) error {
-		w, err := openWritten(scratchRoot{root, n.staged}, n.path(), flags)
+		w, err := openWritten(scratchRoot{root, n.toPut}, n.path(), flags)
 		if err == nil {
 			h, err = n.opened(w, flags)
 		}
@@ -389,16 +389,16 @@ func (n *scratch) Open(_ context.Context, flags uint32) (h fusefs.FileHandle, _ 
 // told that it may, which no lease shows.
 func (n *scratch) opened(w *written, flags uint32) (fusefs.FileHandle, error) {
 	closed := func() {}
-	if n.staged && writes(flags) {
+	if n.toPut && writes(flags) {
 		var err error
-		if closed, err = n.job.job.Blobs().Staged().Opened(w.file); err != nil {
+		if closed, err = n.job.job.Blobs().Puts().Opened(w.file); err != nil {
 			return nil, errors.Join(err, w.file.Close())
 		}
 	}
 	used := use(n.job.job, flags)
 	w.done = func() { closed(); used() }
-	if n.staged {
-		w.reserve = w.growing(n.job.job.Blobs().Staged().MayGrow)
+	if n.toPut {
+		w.reserve = w.growing(n.job.job.Blobs().Puts().MayGrow)
 	}
 	return w, nil
 }
@@ -406,7 +406,7 @@ func (n *scratch) opened(w *written, flags uint32) (fusefs.FileHandle, error) {
 // Create implements fusefs.NodeCreater.
 func (n *scratch) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (in *fusefs.Inode, h fusefs.FileHandle, _ uint32, errno syscall.Errno) {
 	errno = n.change(n.path(), func(root *os.Root) error {
-		w, err := createWritten(scratchRoot{root, n.staged}, n.path(name), flags, mode)
+		w, err := createWritten(scratchRoot{root, n.toPut}, n.path(name), flags, mode)
 		if err != nil {
 			return err
 		}

@@ -38,9 +38,9 @@ type divided interface {
 	Divide(among []index.Helper)
 }
 
-// A staged source is a stage of the shuffle pool, which the cluster keeps while a dataset is
+// A madeOfStage source is a stage of the shuffle pool, which the cluster keeps while a dataset is
 // made of it. Scan has found its number, and of which generation it was.
-type staged interface {
+type madeOfStage interface {
 	Stage() (number, generation uint64)
 }
 

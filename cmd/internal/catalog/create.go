@@ -149,7 +149,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 	put := &state.PutDataset{
 		Name: r.Name, Registration: text, Index: hash, IndexBytes: size, Bases: bases, Generation: instead,
 	}
-	if s, ok := src.(staged); ok {
+	if s, ok := src.(madeOfStage); ok {
 		put.Stage, put.StageGeneration = s.Stage()
 	}
 	result, err := c.config.Cluster.Do(ctx, put)

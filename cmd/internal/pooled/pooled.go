@@ -79,8 +79,8 @@ func (b blobs) Open(ctx context.Context, number uint64) (fs.PoolFile, error) {
 	return f, err
 }
 
-// Staged implements fs.PoolBlobs.
-func (b blobs) Staged() fs.PoolStaged { return b.Blobs }
+// Puts implements fs.PoolBlobs.
+func (b blobs) Puts() fs.PoolPuts { return b.Blobs }
 
 func asStage(g *pool.Stage, err error) (fs.PoolStage, error) {
 	if err != nil {
