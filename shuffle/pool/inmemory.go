@@ -31,7 +31,7 @@ func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f 
 				if err != nil {
 					return err
 				}
-				runs[i].Pieces = append(runs[i].Pieces, b)
+				runs[i].Buffers = append(runs[i].Buffers, b)
 			}
 		}
 		return f(runs)

@@ -55,7 +55,7 @@ func newStream(f feed, of []stretch, here held, size int64, room []byte, queue c
 }
 
 // more implements More of a record.Run.
-func (s *stream) more() (piece []byte, some bool, err error) {
+func (s *stream) more() (buffer []byte, some bool, err error) {
 	for {
 		is := s.arrived()
 		if is == nil {

@@ -69,7 +69,7 @@ func BenchmarkMerge(b *testing.B) {
 			}
 			var all []record.Run
 			for i := range runs {
-				all = append(all, record.Run{Pieces: [][]byte{is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)]}})
+				all = append(all, record.Run{Buffers: [][]byte{is.Bytes[number(is.Offsets, i):number(is.Offsets, i+1)]}})
 			}
 			dst := make([]byte, len(text))
 			b.SetBytes(int64(len(text)))

@@ -10,21 +10,21 @@ import (
 	"rankfs/meta"
 )
 
-// A Run has the records of a part in a map, in pieces of whole records that stand one after the other:
+// A Run has the records of a part in a map, in buffers of whole records that stand one after the other:
 // those that are at hand, and after them, if there is More, what that gives until it gives none.
-// A piece that it gave may be overwritten once it has given two more.
+// A buffer that it gave may be overwritten once it has given two more.
 type Run struct {
-	Map    uint64 // its number
-	Pieces [][]byte
-	More   func() (piece []byte, some bool, err error)
+	Map     uint64 // its number
+	Buffers [][]byte
+	More    func() (buffer []byte, some bool, err error)
 }
 
-// Next takes the next piece out of the run.
-func (r *Run) Next() (piece []byte, some bool, err error) {
+// Next takes the next buffer out of the run.
+func (r *Run) Next() (buffer []byte, some bool, err error) {
 	switch {
-	case len(r.Pieces) > 0:
-		piece, r.Pieces = r.Pieces[0], r.Pieces[1:]
-		return piece, true, nil
+	case len(r.Buffers) > 0:
+		buffer, r.Buffers = r.Buffers[0], r.Buffers[1:]
+		return buffer, true, nil
 	case r.More != nil:
 		return r.More()
 	}
@@ -82,23 +82,23 @@ const offsetBytes = 8
 func (s Spec) follow(ctx context.Context, runs []Run, out *output) error {
 	for _, run := range runs {
 		for {
-			piece, some, err := run.Next()
+			buffer, some, err := run.Next()
 			if err != nil {
 				return err
 			}
 			if !some {
 				break
 			}
-			for number := 0; len(piece) > 0; number++ {
+			for number := 0; len(buffer) > 0; number++ {
 				if number%looks == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
-				r, err := s.first(piece)
+				r, err := s.first(buffer)
 				if err != nil {
 					return damaged(run, err)
 				}
 				out.put(nil, r)
-				piece = piece[len(r):]
+				buffer = buffer[len(r):]
 			}
 		}
 	}
@@ -157,7 +157,7 @@ type merge struct {
 
 // A head is the next record of a run.
 type head struct {
-	rest   []byte // of a piece that was not merged yet, from the record on; empty: the run has ended
+	rest   []byte // of a buffer that was not merged yet, from the record on; empty: the run has ended
 	more   Run    // that comes after
 	record []byte
 	number uint64 // of the record in the run
@@ -175,14 +175,14 @@ type contender struct {
 func (m *merge) next(run int) (contender, error) {
 	h := &m.heads[run]
 	for len(h.rest) == 0 {
-		piece, some, err := h.more.Next()
+		buffer, some, err := h.more.Next()
 		if err != nil {
 			return contender{}, err
 		}
 		if !some {
 			return contender{math.MaxUint64, run}, nil
 		}
-		h.rest = piece
+		h.rest = buffer
 	}
 	r, err := m.first(h.rest)
 	if err != nil {

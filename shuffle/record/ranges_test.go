@@ -49,7 +49,7 @@ func rangesOf(t *testing.T, s record.Spec, parts, slices int, maps ...string) (a
 				if err != nil {
 					t.Fatal(err)
 				}
-				run.Pieces = append(run.Pieces, b)
+				run.Buffers = append(run.Buffers, b)
 			}
 			runs = append(runs, run)
 		}

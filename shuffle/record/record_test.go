@@ -93,7 +93,7 @@ func partsOf(t *testing.T, s record.Spec, parts int, maps ...string) (all []stri
 		}
 		var of []record.Run
 		for _, b := range runs[p] {
-			of = append(of, record.Run{Pieces: [][]byte{b}})
+			of = append(of, record.Run{Buffers: [][]byte{b}})
 		}
 		all = append(all, mergedOf(t, s, of))
 	}
@@ -353,14 +353,14 @@ func TestInterrupted(t *testing.T) {
 	if _, err := s.Divide(ctx, []byte("b\na\n"), nil, 1, new(heap)); err != context.Canceled {
 		t.Errorf("divided: %v", err)
 	}
-	if _, err := s.Merge(ctx, []record.Run{{Pieces: [][]byte{[]byte("a\n")}}}, nil); err != context.Canceled {
+	if _, err := s.Merge(ctx, []record.Run{{Buffers: [][]byte{[]byte("a\n")}}}, nil); err != context.Canceled {
 		t.Errorf("merged: %v", err)
 	}
 }
 
 // A run that ends within a record is damaged, and nothing is made of it.
 func TestDamagedRun(t *testing.T) {
-	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{Map: 7, Pieces: [][]byte{[]byte("aabbc")}}}, nil)
+	_, err := specOf(t, "record=fixed:2 sort=key").Merge(context.Background(), []record.Run{{Map: 7, Buffers: [][]byte{[]byte("aabbc")}}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "what map 7 has of a part") {
 		t.Error(err)
 	}

@@ -24,7 +24,7 @@ func TestSomeOfAMerge(t *testing.T) {
 		for k := range 2000 {
 			run = fmt.Appendf(run, "%05d\t%d\n", 3*k+i, k)
 		}
-		runs, all = append(runs, record.Run{Pieces: [][]byte{run}}), append(all, run...)
+		runs, all = append(runs, record.Run{Buffers: [][]byte{run}}), append(all, run...)
 	}
 	spec := record.Spec{Kind: meta.Lines, Sep: '\t', Order: meta.ByKey}
 	whole := make([]byte, len(all))
