@@ -49,7 +49,7 @@ func (a *admission) takeRAM(e *entry, demanded bool) (*ramFile, error) {
 	}
 }
 
-// full is that nothing may make way in memory: an open that waits may have the place of
+// full is the error that nothing may make way in memory: an open that waits may have the place of
 // all that ranks do not hold, another fill not of what they come to. What others have of
 // the memory is not the cache's to take.
 func (a *admission) full(size int64, demanded bool, lack error) error {

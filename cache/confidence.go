@@ -14,7 +14,7 @@ type confidence struct {
 	late   uint64 // a step so little behind may be of a worker of the rank that is late
 }
 
-// newConfidence is that in the readers of a series. Where steps are few most are near by chance.
+// newConfidence is the confidence in the readers of a series. Where steps are few most are near by chance.
 func newConfidence(s *Series) confidence { return confidence{late: min(near, s.Steps/8)} }
 
 const (

@@ -64,7 +64,7 @@ func (d *descriptors) parkSome() {
 	}
 }
 
-// bytes are those of a file that is held, which gets descriptor and mapping again.
+// bytes are the bytes of a file that is held, which gets descriptor and mapping again.
 func (d *descriptors) bytes(f *ramFile) (mem []byte, err error) {
 	for {
 		mem, err = d.ram.bytes(f)

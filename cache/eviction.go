@@ -85,7 +85,7 @@ func (ev *eviction) weigh() {
 	}
 }
 
-// priority is that by which b is evicted for the tenant of a series, nil if there is no
+// priority is the priority by which b is evicted for the tenant of a series, nil if there is no
 // newcomer. It is the usual one for what is pinned, or on what belongs to no job, as inputs do that
 // fills of several may copy from; a fill that brings such an input has none.
 func (ev *eviction) priority(b *batch, s *Series) fair.Priority {

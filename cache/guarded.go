@@ -45,7 +45,7 @@ type guarded struct {
 	ended    bool  // and nothing becomes idle any more
 }
 
-// Counts are those of the cache's opens, fills and choices of levels since New, and of the handles
+// Counts are the counts of the cache's opens, fills and choices of levels since New, and of the handles
 // that are open now.
 type Counts struct {
 	Opens, OpensReady, OpensWaited uint64

@@ -52,7 +52,7 @@ func (r *ram) reopen(f *ramFile) (fd int, err error) {
 	return fd, nil
 }
 
-// bytes are those of a file, which is mapped if it was not.
+// bytes are the bytes of a file, which is mapped if it was not.
 func (r *ram) bytes(f *ramFile) ([]byte, error) {
 	if err := r.attach(f); err != nil {
 		return nil, err

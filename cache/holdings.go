@@ -94,7 +94,7 @@ func (c *Cache) Discard(k Key) bool {
 	return !held
 }
 
-// keys are those of all that is here of a series.
+// keys are the keys of all that is here of a series.
 func (c *Cache) keys(series [16]byte) map[Key]struct{} {
 	keys := make(map[Key]struct{})
 	if c.nvme != nil {

@@ -67,7 +67,7 @@ func (c *Cache) Held() int64 {
 // waited for: a fill takes a second or two.
 const reserveWait = 10 * time.Second
 
-// Folders are those of a name in the NVMe directories that can be read now, for files
+// Folders are the folders of a name in the NVMe directories that can be read now, for files
 // that are not slabs.
 func (c *Cache) Folders(name string) []*disks.Folder {
 	if c.nvme == nil {

@@ -16,7 +16,7 @@ const (
 	pinned                      // by hand
 )
 
-// reasonOnDisk is that of the slab of k.
+// reasonOnDisk is the reason for the slab of k to be on disk.
 func (ev *eviction) reasonOnDisk(k Key) diskReason {
 	at, known := ev.strategy.targets.of(k)
 	there, ok := ev.slabs.ready(k)

@@ -131,7 +131,7 @@ func (rs *readers) restart(now time.Time) {
 	}
 }
 
-// tenant is that of a series of which a batch is opened now; nil if it has none.
+// tenant is the tenant of a series of which a batch is opened now; nil if it has none.
 func (rs *readers) tenant(s *Series, now time.Time) *tenant {
 	if s.Shared {
 		return nil

@@ -73,7 +73,7 @@ func (s *slabs) idleFiles() bool {
 	return s.idle.files+len(s.stale) > 0
 }
 
-// keys are those of all that is here of a series.
+// keys are the keys of all that is here of a series.
 func (s *slabs) keys(series [16]byte, keys map[Key]struct{}) {
 	for k := range s.entries {
 		if k.Series == series {

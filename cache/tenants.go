@@ -59,7 +59,7 @@ func (t *tenant) opens(waits, foreseen bool) {
 	t.random += (share(!foreseen) - t.random) / randomOpens
 }
 
-// confidence is that in the readers of a series; nil if it has no tenant.
+// confidence is the confidence in the readers of a series; nil if it has no tenant.
 func (ts *tenants) confidence(s *Series) *confidence {
 	if t := ts.reading(s); t != nil {
 		return &t.confidence
@@ -94,7 +94,7 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 	}
 }
 
-// lane is that of the batches of a series that no reader is known to come to.
+// lane is the lane of the batches of a series that no reader is known to come to.
 func (ts *tenants) lane(s *Series) uint8 {
 	if t := ts.reading(s); t != nil {
 		return t.lane

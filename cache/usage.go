@@ -28,7 +28,7 @@ func newJob(all *usage) *usage {
 	return u
 }
 
-// part is that of a job for an open, or for what is ahead of a reader, which goes in order
+// part is the part of a job for an open, or for what is ahead of a reader, which goes in order
 // or does not.
 func (u *usage) part(inOrder bool) *usage {
 	if inOrder {

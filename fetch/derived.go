@@ -68,7 +68,7 @@ func SourceFingerprint(fingerprint string) string {
 	return fingerprint
 }
 
-// source is that of the base.
+// source is the source of the base.
 func (d *derived) source() (Source, error) {
 	if of := d.of.Load(); of != nil {
 		return *of, nil
@@ -189,7 +189,7 @@ func (d *derived) Read(ctx context.Context, extents []index.Extent, dst []byte) 
 	return of.Read(ctx, extents, dst)
 }
 
-// Hosts are those that the base's source knows of, for chunks of the index that is
+// Hosts are the hosts that the base's source knows of, for chunks of the index that is
 // attached.
 func (d *derived) Hosts(chunk int) []string {
 	of, err := d.source()

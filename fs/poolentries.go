@@ -159,7 +159,7 @@ func plainErrno(err error) syscall.Errno {
 	return syscall.Errno(statusOf(err))
 }
 
-// permissions are those of a mode, but not that a program runs as another user: there the
+// permissions are the permissions of a mode, but not that a program runs as another user: there the
 // pool is mounted without.
 func permissions(mode uint32) os.FileMode {
 	m := os.FileMode(mode & 0777)

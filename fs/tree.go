@@ -62,7 +62,7 @@ type Attributed interface {
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(ctx context.Context, rank, step uint64) ([]Attribute, error)
-	// HostsCalled are those in the table of chunks that are the host of this name,
+	// HostsCalled are the hosts in the table of chunks that are the one of this name,
 	// whatever it is called there: an attribute for each name, so it is not listed.
 	HostsCalled(name string) []string
 	// Checksum is of a batch's bytes, and as long for each. It takes what Open takes,

@@ -143,7 +143,7 @@ func createWritten(root rooted, name string, flags, mode uint32) (*written, erro
 	return openWritten(root, name, 0)
 }
 
-// attributes are those of the file, whatever name it has.
+// attributes are the attributes of the file, whatever name it has.
 func (w *written) attributes(out *fuse.AttrOut) syscall.Errno {
 	info, err := w.file.Stat()
 	if err != nil {

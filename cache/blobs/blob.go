@@ -55,7 +55,7 @@ func newBlob(s *Store, key string) *Blob {
 	return &Blob{store: s, key: key, mending: make(chan struct{}, 1)}
 }
 
-// name is that of a file of the blob, in its folder.
+// name is the name of a file of the blob, in its folder.
 func (b *Blob) name(kind string) string { return b.key + "." + kind }
 
 // path is the name of the whole blob's file, for people.

@@ -7,7 +7,7 @@ import (
 	"rankfs/cache/disks"
 )
 
-// folders are those that can be read now.
+// folders are the folders that can be read now.
 func (s *Store) folders() []*disks.Folder {
 	all := s.config.Room.Folders(s.config.Folder)
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 // Room is where blobs are, and its budget. Its methods may be called concurrently.
 type Room interface {
-	// Folders are those of a name in the directories that can be read now.
+	// Folders are the folders of a name in the directories that can be read now.
 	Folders(name string) []*disks.Folder
 	// Reserve counts bytes as used, until the reservation is released, in the directory of
 	// that path, or for files to come in any that has room for them if it is

@@ -96,7 +96,7 @@ func (s *sums) match(blob *disks.File, i int) (bool, error) {
 	return true, nil
 }
 
-// length is that of granule i.
+// length is the length of granule i.
 func (s *sums) length(i int) int64 { return min(Granule, s.size-int64(i)*Granule) }
 
 // notZero is a sum: zero says that there is none.

@@ -67,7 +67,7 @@ func (v *evictor) trim(may spare) error {
 	return nil
 }
 
-// full is that nothing may make way.
+// full is the error that nothing may make way.
 func (v *evictor) full(may spare) error {
 	if may == nil {
 		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.most)))

@@ -16,7 +16,7 @@ type Folder struct {
 	name   string
 }
 
-// Folders are those of that name in the directories that can be read now.
+// Folders are the folders of that name in the directories that can be read now.
 func (t *Tier) Folders(name string) (all []*Folder) {
 	for _, d := range t.dirs {
 		if p, err := d.reader.readable(); err == nil {

@@ -36,7 +36,7 @@ type Reservation struct {
 // Dir is the directory in which the room is, and its budget.
 func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.most} }
 
-// Folder is that of a name in the directory.
+// Folder is the folder of a name in the directory.
 func (r *Reservation) Folder(name string) *Folder { return &Folder{r.dir.health, r.place, name} }
 
 // Reserve keeps bytes of a directory's budget from slabs to come: of the directory

@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// slabs are those of a directory: where the file of each is, and its users. Whenever mu is
+// slabs are the slabs of a directory: where the file of each is, and its users. Whenever mu is
 // free:
 //
 //   - A slab is in the table for as long as its name is on the disk, and listed there
@@ -390,7 +390,7 @@ func (s *slabs) holdings(all map[[16]byte]Holding) {
 	}
 }
 
-// keys are those of the slabs of a series.
+// keys are the keys of the slabs of a series.
 func (s *slabs) keys(series [16]byte) (keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

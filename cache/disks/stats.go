@@ -48,7 +48,7 @@ func (t *Tier) Holdings() map[[16]byte]Holding {
 	return all
 }
 
-// Keys are those of the slabs of a series.
+// Keys are the keys of the slabs of a series.
 func (t *Tier) Keys(series [16]byte) (keys []Key) {
 	for _, d := range t.dirs {
 		keys = append(keys, d.slabs.keys(series)...)

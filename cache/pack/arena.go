@@ -178,7 +178,7 @@ func (a *arena) find(n number) (s *segment, at int) {
 	return a.mu.segments[n>>frameBits], int(n & (1<<frameBits - 1))
 }
 
-// cell is that of a frame that is lent. mu is held.
+// cell is the cell of a frame that is lent. mu is held.
 func (a *arena) cell(n number) *cell {
 	s, at := a.find(n)
 	return &s.cells[at]

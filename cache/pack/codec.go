@@ -54,7 +54,7 @@ func (c Codec) valid() bool {
 	return false
 }
 
-// Codecs are those worth trying. Shuffled floats shrink to half where plain
+// Codecs are the codecs worth trying. Shuffled floats shrink to half where plain
 // ones do not at all, and to nine tenths, or more than unshuffled, where LZ finds
 // whole values again: no rule replaces trying. Bits sorted by place gained
 // another 10 per cent on one set of eleven; zstd's better levels pack 100 MB/s

@@ -6,7 +6,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// Caches are those of all nodes: what makes room for what, and what is moved to where
+// Caches are the caches of all nodes: what makes room for what, and what is moved to where
 // the policy wants it.
 type caches struct{ *world }
 

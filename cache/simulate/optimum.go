@@ -36,7 +36,7 @@ func Optimum(s Scenario) (hits float64, err error) {
 	return float64(found) / float64(len(uses)), nil
 }
 
-// uses are those of all epochs in order; of a partition in a batch there is one.
+// uses are the uses of all epochs in order; of a partition in a batch there is one.
 func (s *Scenario) uses() (all []int32) {
 	f := newFuture(s)
 	for epoch := range int64(s.Epochs) {

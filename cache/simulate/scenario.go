@@ -195,7 +195,7 @@ func (s *Scenario) checkBytes() error {
 
 func (s *Scenario) ranks() int { return s.Nodes * s.Ranks }
 
-// bytes are those of a partition.
+// bytes are the bytes of a partition.
 func (s *Scenario) bytes(partition int32) int64 {
 	if len(s.Bytes) == 1 {
 		return s.Bytes[0]

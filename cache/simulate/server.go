@@ -36,7 +36,7 @@ func (t transfer) Before(o transfer) bool {
 	return t.until < o.until || t.until == o.until && t.set < o.set
 }
 
-// speed is that of each transfer.
+// speed is the speed of each transfer.
 func (s *server) speed() float64 {
 	return math.Min(s.stream, s.rate/float64(len(s.queue)))
 }

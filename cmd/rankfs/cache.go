@@ -17,7 +17,7 @@ import (
 	"rankfs/meta"
 )
 
-// CacheCommands are those below rankfs cache.
+// CacheCommands are the commands below rankfs cache.
 type cacheCommands struct{ *program }
 
 func (p *program) cacheCommand() *cobra.Command {

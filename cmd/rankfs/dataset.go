@@ -17,7 +17,7 @@ import (
 	"rankfs/meta"
 )
 
-// DatasetCommands are those below rankfs dataset.
+// DatasetCommands are the commands below rankfs dataset.
 type datasetCommands struct{ *program }
 
 func (p *program) datasetCommand() *cobra.Command {

@@ -107,7 +107,7 @@ func number(n float64) string {
 	return terminal.Count(int64(math.Round(n)))
 }
 
-// tailLines are those of the tiers, and of what comes from where.
+// tailLines are the lines of the tiers, and of what comes from where.
 func tailLines(l control.Load, r rates) []string {
 	var b bytes.Buffer
 	t := terminal.NewTable("", "TIER", " USED", " BUDGET", "", "HITS")

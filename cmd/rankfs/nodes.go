@@ -17,7 +17,7 @@ import (
 	"rankfs/meta"
 )
 
-// NodeCommands are those below rankfs node.
+// NodeCommands are the commands below rankfs node.
 type nodeCommands struct{ *program }
 
 func (p *program) nodeCommand() *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"rankfs/meta"
 )
 
-// QueueCommands are those below rankfs queue.
+// QueueCommands are the commands below rankfs queue.
 type queueCommands struct{ *program }
 
 func (p *program) queueCommand() *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"rankfs/meta"
 )
 
-// ShuffleCommands are those below rankfs shuffle.
+// ShuffleCommands are the commands below rankfs shuffle.
 type shuffleCommands struct{ *program }
 
 func (p *program) shuffleCommand() *cobra.Command {

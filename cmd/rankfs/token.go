@@ -16,7 +16,7 @@ import (
 	"rankfs/meta"
 )
 
-// TokenCommands are those below rankfs token.
+// TokenCommands are the commands below rankfs token.
 type tokenCommands struct{ *program }
 
 func (p *program) tokenCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"rankfs/cmd/internal/terminal"
 )
 
-// TraceCommands are those below rankfs trace.
+// TraceCommands are the commands below rankfs trace.
 type traceCommands struct{ *program }
 
 func (p *program) traceCommand() *cobra.Command {

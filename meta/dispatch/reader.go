@@ -19,7 +19,7 @@ type Cluster interface {
 	Do(ctx context.Context, c state.Command) (state.Result, error)
 }
 
-// Readers are those of one node. At most maxPlaces of their requests wait at the
+// Readers are the readers of one node. At most maxPlaces of their requests wait at the
 // leader at a time.
 type Readers struct {
 	cluster Cluster

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clocks are those of the nodes, beside the leader's. Tokens expire by the leader's
+// clocks are the clocks of the nodes, beside the leader's. Tokens expire by the leader's
 // clock; and a leader whose clock is off by more than a certificate lasts refuses every
 // certificate, so that followers seem dead although they follow it on older connections.
 // So the leader's clock is one that most voters agree with.

@@ -15,7 +15,7 @@ type Flow struct {
 	Under int           // fills that are at it now
 }
 
-// Flows are those of all causes. A nil one counts nothing. Its methods may be
+// Flows are the flows of all causes. A nil one counts nothing. Its methods may be
 // called concurrently. The lock guards all of it; a step from one cause to the next is one
 // change.
 type Flows struct {

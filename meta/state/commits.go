@@ -9,7 +9,7 @@ import (
 	"rankfs/meta"
 )
 
-// Commits are those of some maps of a stage, in the order of the maps, none twice. In
+// Commits are the commits of some maps of a stage, in the order of the maps, none twice. In
 // snapshots and in the log they are, in base 64,
 //
 //	how many nodes there are in them; the id of each (8 bytes)
@@ -180,7 +180,7 @@ func (u *unpacker) err() error {
 	return nil
 }
 
-// commit is that of a map whose number is next at least.
+// commit is the commit of a map whose number is next at least.
 func (u *unpacker) commit(next uint64) Commit {
 	c := Commit{Map: next + u.number(), Attempt: u.number(), Size: int64(u.number()), Sum: u.word(), Writer: u.node()}
 	copies := u.number()

@@ -1,6 +1,6 @@
 package state
 
-// Suspects are those of a queue, by unit.
+// Suspects are the suspects of a queue, by unit.
 func (r queueReads) Suspects(view string) []Suspect {
 	s, done := r.read()
 	defer done()

@@ -37,7 +37,7 @@ type Maps struct {
 	n     int
 }
 
-// MapsOf are those of a list that has that order.
+// MapsOf are the maps of a list that has that order.
 func MapsOf(all ...Commit) Maps {
 	if len(all) == 0 {
 		return Maps{}
@@ -65,7 +65,7 @@ func (m Maps) At(i int) Commit {
 	return m.table[at].all[i-m.begin[at]]
 }
 
-// page is that which has the element of that number.
+// page is the page which has the element of that number.
 func (m Maps) page(i int) int {
 	return sort.Search(len(m.begin), func(at int) bool { return m.begin[at] > i }) - 1
 }

@@ -6,7 +6,7 @@ import (
 	"rankfs/meta"
 )
 
-// nodes are those of the cluster, and those that were.
+// nodes are the nodes of the cluster, and those that were.
 type nodes struct {
 	table[string, Node]
 	removed table[string, string] // hosts
@@ -71,7 +71,7 @@ func (t *nodes) knowsAll(nodes Runs) error {
 // nodeReads are a machine's reads of nodes.
 type nodeReads struct{ *locked }
 
-// Nodes are those of the cluster, by id.
+// Nodes are the nodes of the cluster, by id.
 func (r nodeReads) Nodes() []Node {
 	s, done := r.read()
 	defer done()

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta"
 )
 
-// plans are those that are settled, by view.
+// plans are the plans that are settled, by view.
 type plans struct {
 	table[string, *SettledPlan]
 	maps  rankMaps

@@ -32,7 +32,7 @@ type stageKey struct {
 	Name string
 }
 
-// commits are those of a stage, by map, and the names that its blobs have. Those of an
+// commits are the commits of a stage, by map, and the names that its blobs have. Those of an
 // earlier era are shared with a snapshot, and are followed by others before they are changed.
 type commits struct {
 	era    uint64

@@ -24,7 +24,7 @@ func (s *state) madeOfJob(job string) []string {
 	})
 }
 
-// madeOfJobs are those of all jobs, by the names of these.
+// madeOfJobs are the datasets made of all jobs, by the names of these.
 func (s *state) madeOfJobs() map[string][]string {
 	all := make(map[string][]string)
 	for _, dataset := range s.datasets().madeOfStage(func(uint64) bool { return true }) {

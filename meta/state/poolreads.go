@@ -8,7 +8,7 @@ import (
 // poolReads are a machine's reads of the shuffle pool.
 type poolReads struct{ *locked }
 
-// PoolJobs are those of the shuffle pool, by name.
+// PoolJobs are the jobs of the shuffle pool, by name.
 func (r poolReads) PoolJobs() []PoolJob {
 	s, done := r.read()
 	defer done()
@@ -54,7 +54,7 @@ type PoolTotal struct {
 	Bytes  int64 // of one copy of each map
 }
 
-// PoolTotals are those of each job, by its number.
+// PoolTotals are the totals of each job, by its number.
 func (r poolReads) PoolTotals() map[uint64]PoolTotal {
 	s, done := r.read()
 	defer done()
@@ -70,7 +70,7 @@ func (r poolReads) PoolTotals() map[uint64]PoolTotal {
 	return totals
 }
 
-// Stages are those of a job, by name.
+// Stages are the stages of a job, by name.
 func (r poolReads) Stages(job uint64) (all []PoolStage) {
 	s, done := r.read()
 	defer done()
@@ -97,7 +97,7 @@ func (r poolReads) Commit(stage, number uint64) (Commit, bool) {
 	return s.pool().commit(stage, number)
 }
 
-// Commits are those of a stage, as they are now.
+// Commits are the commits of a stage, as they are now.
 func (r poolReads) Commits(stage uint64) Maps {
 	s, done := r.read()
 	defer done()

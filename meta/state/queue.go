@@ -67,7 +67,7 @@ func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units &
 // isBegun reports whether anything is done, or a worker is here that may do it.
 func (q *queue) isBegun() bool { return q.units.done > 0 || q.here > 0 }
 
-// worker is that worker to write to, nil if there is none.
+// worker is the worker of that id, to write to; nil if there is none.
 func (q *queue) worker(id string) *worker {
 	w := q.workers[id]
 	if w == nil || w.era == q.era {

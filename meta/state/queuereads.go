@@ -60,7 +60,7 @@ func (r queueReads) Worker(view, id string) (Worker, bool) {
 	return q.workers[id].Worker, true
 }
 
-// Workers are those of a queue, by id, the ones that have left included.
+// Workers are the workers of a queue, by id, the ones that have left included.
 func (r queueReads) Workers(view string) (all []Worker) {
 	s, done := r.read()
 	defer done()

@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// queues are those of views, with their workers and suspects.
+// queues are the queues of views, with their workers and suspects.
 type queues struct {
 	table[string, *queue]
 	units    uint64 // of all

@@ -26,7 +26,7 @@ func sectionOf[S section](s *state) S {
 	panic("state: a section that is not in the table")
 }
 
-// A command is one kind of them.
+// A command is one kind of command.
 type command struct {
 	kind  kind
 	blank func() Command

@@ -70,7 +70,7 @@ func (t *tokens) advance(s *state) {
 // tokenReads are a machine's reads of tokens.
 type tokenReads struct{ *locked }
 
-// Tokens are those with uses left, by hash.
+// Tokens are the tokens with uses left, by hash.
 func (r tokenReads) Tokens() []Token {
 	s, done := r.read()
 	defer done()

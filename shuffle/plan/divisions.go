@@ -72,7 +72,7 @@ func (d *divisions) get(key division, divide func() (assign.Division, error)) (a
 	return made, err
 }
 
-// places are those of a stretch that is known; nil if it is not.
+// places are the places of a stretch that is known; nil if it is not.
 func (d *divisions) places(key division) []place {
 	if found, ok := d.find(key); ok {
 		return found.places()

@@ -70,7 +70,7 @@ func (o *Owners) Down(id string) bool {
 	return known && !up
 }
 
-// Host is that of a node, if it fetches chunks.
+// Host is the host of a node, if it fetches chunks.
 func (o *Owners) Host(id string) (host string, ok bool) {
 	for _, n := range o.now.Load().all {
 		if n.ID == id {

@@ -78,7 +78,7 @@ func (p *Plan) decidedBy(seats []Seat) string {
 // owner is the host that fetches a chunk, where positions are records.
 func (l *placement) owner(chunk int) string { return l.owners.hosts[l.owners.ownerOf[chunk]] }
 
-// positions are those of a batch, ascending.
+// positions are the positions of a batch, ascending.
 func (l *placement) positions(rank, step uint64) (run, error) {
 	if l.chunks != nil {
 		return l.chunkOf(rank, step)

@@ -14,7 +14,7 @@ type Replicas interface {
 	// AppendHosts appends the names of the hosts that hold a chunk; none if they are
 	// unknown. The names are valid as long as the index is open, and not to be changed.
 	AppendHosts(names [][]byte, chunk int) [][]byte
-	// Racks are those of hosts, by any of their names; hosts without one are missing.
+	// Racks are the racks of hosts, by any of their names; hosts without one are missing.
 	Racks() map[string]string
 }
 
@@ -70,7 +70,7 @@ func NewTopologyByRack(x Replicas, hosts *Hosts) *Topology {
 // Racks is the number of racks that the hosts are in, as far as is known.
 func (t *Topology) Racks() int { return len(t.racks) }
 
-// Rack is that of a host; empty if it is not known.
+// Rack is the rack of a host; empty if it is not known.
 func (t *Topology) Rack(host int32) string {
 	if t.rackOf != nil {
 		for name, number := range t.racks {

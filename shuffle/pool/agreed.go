@@ -107,7 +107,7 @@ func up(nodes []placement.Node) map[string]bool {
 	return all
 }
 
-// activeNodes are those that are up, and are not drained.
+// activeNodes are the nodes that are up, and are not drained.
 func activeNodes(nodes []placement.Node) map[string]bool {
 	return up(slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.Leaves }))
 }

@@ -28,7 +28,7 @@ const putsAtOnce = 8
 // that no program sees, so that they are copied, repaired and sent as those are.
 type Blobs struct{ job *Job }
 
-// Blobs are those of the job.
+// Blobs are the blobs of the job.
 func (j *Job) Blobs() *Blobs { return &Blobs{j} }
 
 // stage is the stage of the blobs. There is none until something is put.

@@ -13,10 +13,10 @@ import (
 	"rankfs/meta/state"
 )
 
-// Attempts are those of the stage that this node has, which programs write and commit.
+// Attempts are the attempts of the stage that this node has, which programs write and commit.
 type Attempts struct{ stage }
 
-// Attempts are those of the stage.
+// Attempts are the attempts of the stage.
 func (g *Stage) Attempts() Attempts { return Attempts{g.stage} }
 
 // Dir is the directory of this node's attempts.

@@ -102,7 +102,7 @@ func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piec
 	return all[0], nil
 }
 
-// measureSome is that of so many parts, from the one of the request on.
+// measureSome measures so many parts, from the one of the request on.
 func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]piece, error) {
 	all := make([][]piece, parts)
 	for k := range all {

@@ -41,7 +41,7 @@ var (
 	errLeft   = errors.New("nobody waits any more for what is done on the disk")
 )
 
-// diskWorks are those on a disk that have not come to an end. The lock guards them; it comes before
+// diskWorks are the works on a disk that have not come to an end. The lock guards them; it comes before
 // theirs.
 type diskWorks struct {
 	mu  sync.Mutex

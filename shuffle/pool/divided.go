@@ -16,7 +16,7 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// offsets are those that an attempt's writer has given.
+// offsets are the offsets that an attempt's writer has given.
 func (f *files) offsets(spec meta.Stage, name string, size int64) (offsets, error) {
 	return readOffsets(f.store().at(name+idx), spec, size)
 }

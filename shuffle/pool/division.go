@@ -44,7 +44,7 @@ func (d *division) weights() []int64 {
 // mostSpans bounds those of all divisions that are remembered: 8 MiB.
 const mostSpans = 1 << 20
 
-// divisions are those of stages whose parts are read, so that samples are taken once for all
+// divisions are the divisions of stages whose parts are read, so that samples are taken once for all
 // parts. The lock guards the fields below it; samples are taken without it.
 type divisions struct {
 	mu sync.Mutex

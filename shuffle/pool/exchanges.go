@@ -14,7 +14,7 @@ import (
 // there are connections, so that an exchange waits here, where jobs have their shares.
 const mostExchanges = wire.Connections
 
-// exchanges are those to other nodes, in one direction. The lock guards the table.
+// exchanges are the exchanges to other nodes, in one direction. The lock guards the table.
 type exchanges struct {
 	mu sync.Mutex
 	to map[string]*shares

@@ -23,7 +23,7 @@ type demand struct {
 	hurry bool
 }
 
-// failures are those of a column that has asked no node yet.
+// failures are the failures of a column that has asked no node yet.
 func (p *column) failures() *failures {
 	f := &failures{of: make(map[string]error), slow: &p.pool.slow}
 	if p.files == nil {

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta"
 )
 
-// A badPiece is one that has other bytes than were committed. It came of these nodes.
+// A badPiece is a piece that has other bytes than were committed. It came of these nodes.
 type badPiece struct {
 	stretch
 	nodes []string

@@ -16,7 +16,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// files are those of a job on this node: a file system in memory, mounted on a directory
+// files are the files of a job on this node: a file system in memory, mounted on a directory
 // that only the daemon can enter, and a directory on the disk, if there is one.
 type files struct {
 	*share
@@ -126,7 +126,7 @@ func (f *files) hasOwn() (bool, error) {
 	return slices.ContainsFunc(staged, func(name string) bool { return name[0] == '.' }), err
 }
 
-// namesIn are those in a directory; none if there is no such directory.
+// namesIn are the names in a directory; none if there is no such directory.
 func namesIn(root *os.Root, dir string) (names []string, err error) {
 	d, err := root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

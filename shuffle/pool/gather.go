@@ -184,7 +184,7 @@ func (p *column) at(i int) state.Commit {
 	return p.last(i)
 }
 
-// last is that. The lock is held.
+// last is the commit of a map as it is known now. The lock is held.
 func (p *column) last(i int) state.Commit {
 	if c, ok := p.again.of[i]; ok {
 		return c
@@ -192,7 +192,7 @@ func (p *column) last(i int) state.Commit {
 	return p.Maps.At(i)
 }
 
-// number is that of a map, which may be higher than how many there are before it.
+// number is the number of a map, which may be higher than how many there are before it.
 func (p *column) number(i int) uint64 { return p.Maps.At(i).Map }
 
 // own reports whether a node is this one.

@@ -80,7 +80,7 @@ func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) 
 	return p.guard(func() error { return f(lent.pieces) })
 }
 
-// bytes are those of all pieces.
+// bytes are the bytes of all pieces.
 func (l lent) bytes() (n int64) {
 	for _, one := range l.parts {
 		n += one.lengthOfPieces()

@@ -107,7 +107,7 @@ func (l *local) adoptDisk() {
 	}
 }
 
-// files are those of a job, which are made if there are none yet.
+// files are the files of a job, which are made if there are none yet.
 func (l *local) files(j state.PoolJob) (*files, error) {
 	if f := l.has(j.Number); f != nil {
 		return f, nil

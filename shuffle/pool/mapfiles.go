@@ -18,7 +18,7 @@ import (
 	"rankfs/meta/wire"
 )
 
-// mapFiles are those of the maps that a job has on this node: in memory, or on the disk.
+// mapFiles are the files of the maps that a job has on this node: in memory, or on the disk.
 // The lock guards what is known of tables and directories; they are read and made without it.
 type mapFiles struct {
 	accesses
@@ -78,10 +78,10 @@ func (f *mapFiles) madeStage(number uint64, is bool) {
 	}
 }
 
-// store is that in memory.
+// store is the store in memory.
 func (f *mapFiles) store() store { return store{f.root, nil, f.ram, &f.accesses, &f.open} }
 
-// storeOn is that in a directory on a disk.
+// storeOn is the store in a directory on a disk.
 func (f *mapFiles) storeOn(d *disk, dir *os.Root) *store {
 	return &store{dir, d, nil, &f.accesses, &f.open}
 }
@@ -162,7 +162,7 @@ func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err 
 	return nil, nil, false, err
 }
 
-// table is that of a map that is here.
+// table is the table of a map that is here.
 func (f *mapFiles) table(stage uint64, c state.Commit) (t table, err error) {
 	err = f.checked(stage, c, func(_ *openedMap, is table) error {
 		t = is
@@ -195,7 +195,7 @@ func (f *mapFiles) forget(name string) {
 	f.open.one(name)
 }
 
-// rows are those of the table for some parts of a map, from that of the request on, or if whole
+// rows are the rows of the table for some parts of a map, from that of the request on, or if whole
 // for all, and where the first piece begins. Of a table that is known these are read alone: one
 // that has changed since does not fit the bytes.
 func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit, parts int) (rows table, begin int64, err error) {
@@ -235,7 +235,7 @@ type found struct {
 // find opens a map of a part. The caller gives the map back when it has read that.
 func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) { return f.findSome(r, c, 1) }
 
-// findSome is that of so many parts, from the one of the request on.
+// findSome is find for so many parts, from the one of the request on.
 func (f *mapFiles) findSome(r PieceRequest, c state.Commit, parts int) (found, error) {
 	name := mapPath(r.Stage, c)
 	m, err := f.open.get(name, c.Size, f.openMap)

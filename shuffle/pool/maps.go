@@ -12,10 +12,10 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// Maps are those of the stage that are committed, on all nodes.
+// Maps are the maps of the stage that are committed, on all nodes.
 type Maps struct{ stage }
 
-// Maps are those of the stage.
+// Maps are the maps of the stage.
 func (g *Stage) Maps() Maps { return Maps{g.stage} }
 
 // List has the numbers of those that are committed.

@@ -35,7 +35,7 @@ func (p *Part) sizeOf(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// sizeOfOffsets is that of where pieces begin.
+// sizeOfOffsets is the length of the file that says where pieces begin.
 func (p *Part) sizeOfOffsets() int64 { return int64(offsetBytes * (len(p.pieces) + 1)) }
 
 // fillOffsets writes where records begin, or the pieces of maps whose records are not known.

@@ -32,7 +32,7 @@ func thread(ctx context.Context) int32 {
 	return id
 }
 
-// waits are those on this node. They are as many as the kernel has requests under way. The
+// waits are the waits on this node. They are as many as the kernel has requests under way. The
 // lock guards each wait too.
 type waits struct {
 	mu  sync.Mutex
@@ -60,7 +60,7 @@ func (w *waits) begin(ctx context.Context, stage uint64, p meta.Part) (sealed, d
 	}
 }
 
-// of are those of a stage, the longest first.
+// of are the waits of a stage, the longest first.
 func (w *waits) of(stage uint64) (all []Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

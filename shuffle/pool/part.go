@@ -67,7 +67,7 @@ func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*P
 	return p, err
 }
 
-// known is that part of what this node knows.
+// known is the part, by what this node knows of the stage.
 func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
 	if name.Number >= is.Spec.Parts {
 		return nil, g.noPart(is, name)
@@ -196,10 +196,10 @@ func (g Parts) Open(ctx context.Context, name meta.Part, wait bool) (File, error
 // a program that asks for less uses O_NONBLOCK, and one that is interrupted stops.
 const sealTime = 24 * time.Hour
 
-// Parts are those of the stage, which it has once it is sealed.
+// Parts are the parts of the stage, which it has once it is sealed.
 type Parts struct{ stage }
 
-// Parts are those of the stage.
+// Parts are the parts of the stage.
 func (g *Stage) Parts() Parts { return Parts{g.stage} }
 
 func (g Parts) noPart(is state.PoolStage, name meta.Part) error {

@@ -14,7 +14,7 @@ func (p *Part) Name() partName {
 	return name
 }
 
-// name is that of the part which is these pieces. The maps of a sealed stage are those that they
+// name is the name of the part which is these pieces. The maps of a sealed stage are those that they
 // are, so that the first, the last and how many there are say which.
 func (p *column) name() partName {
 	kind, first, last, n := uint64(0), uint64(0), uint64(0), p.Maps.Len()

@@ -44,7 +44,7 @@ type PieceRequest struct {
 	hurry bool // others can be asked
 }
 
-// Terms are those on which pieces of a stage come: as of which generation, how they are packed
+// Terms are the terms on which pieces of a stage come: as of which generation, how they are packed
 // on the way, and what the work counts for.
 type terms struct {
 	Stage, Generation uint64
@@ -181,7 +181,7 @@ type copyRequest struct {
 	pushed
 }
 
-// bytes are those of what comes: its table, and what it has not of the map.
+// bytes are the bytes of what comes: its table, and what it has not of the map.
 func (r copyRequest) bytes() int64 { return r.Table + r.Commit.Size - r.Has }
 
 // A sent is a copy to send.

@@ -55,7 +55,7 @@ func (s *Sealed) Stage() (number, generation uint64) { return s.is.Number, s.is.
 // Len is the number of its parts.
 func (s *Sealed) Len() uint64 { return s.is.Spec.Parts }
 
-// Bytes are those of its maps.
+// Bytes are the bytes of its maps.
 func (s *Sealed) Bytes() int64 { return s.is.Bytes }
 
 // HasRecords reports whether the spec says what a record is: else it is what a map has of a
@@ -187,7 +187,7 @@ const (
 	nearlyMost = 0.9
 )
 
-// Hosts are those on which copies of much of the part are, the one with most of it first.
+// Hosts are the hosts on which copies of much of the part are, the one with most of it first.
 func (p *Part) Hosts() (hosts []string) {
 	host, has := make(map[string]string), make(map[string]int64)
 	for _, n := range p.pool.config.Nodes() {

@@ -34,18 +34,18 @@ type store struct {
 
 func (s store) at(name string) string { return filepath.Join(s.Name(), name) }
 
-// OpenFile is that of a root.
+// OpenFile does what that of an os.Root does.
 func (s store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return openOwn(s.at(name), flag, perm)
 }
 
-// Lstat is that of a root.
+// Lstat does what that of an os.Root does.
 func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(name)) }
 
-// Rename is that of a root, for files.
+// Rename does what that of an os.Root does, for files.
 func (s store) Rename(from, to string) error { return unix.Rename(s.at(from), s.at(to)) }
 
-// Remove is that of a root, for files.
+// Remove does what that of an os.Root does, for files.
 func (s store) Remove(name string) error { return unix.Unlink(s.at(name)) }
 
 // link gives a file that is open another name.

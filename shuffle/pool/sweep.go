@@ -121,7 +121,7 @@ func (w sweeper) sweepMaps(ctx context.Context, f *mapFiles, in store, stage uin
 	return true
 }
 
-// surplus are those of the files of maps that this node need not have.
+// surplus are the names of those files of maps that this node need not have.
 func (w sweeper) surplus(f *mapFiles, names []string, stage uint64) (all []string) {
 	if len(names) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func (t table) end(part uint64) int64    { return int64(binary.LittleEndian.Uint
 func (t table) sumOf(part uint64) uint64 { return binary.LittleEndian.Uint64(t[rowBytes*part+8:]) }
 func (t table) sum() uint64              { return xxhash.Sum64(t) }
 
-// size is that of the map.
+// size is the size of the map.
 func (t table) size() int64 { return t.end(t.parts() - 1) }
 
 // is reports whether the table is the one of a map of that size that was agreed on.
@@ -270,7 +270,7 @@ func readUpTo(path string, bytes int64) (b []byte, has int64, err error) {
 	return b, info.Size(), err
 }
 
-// length is that of the pieces of the rows, the first of which begins there.
+// length is the length of the pieces of the rows, the first of which begins there.
 func (t table) length(begin int64) int64 { return t.end(t.parts()-1) - begin }
 
 // match reports whether bytes are the pieces of the rows.

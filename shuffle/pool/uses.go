@@ -103,7 +103,7 @@ func (u *uses) follow(ctx context.Context) {
 	}
 }
 
-// idleJobs are those that are not used, and of which no dataset is made, and since when this
+// idleJobs are the jobs that are not used, and of which no dataset is made, and since when this
 // node knows that. Clocks of nodes may jump, and what is gone is lost, so the time that a job
 // may live unused is measured by each node, from when it sees that; the cluster drops the job
 // if it was not used since.

@@ -27,7 +27,7 @@ func putSample(b, key []byte) {
 	copy(b[2:sampleBytes], key)
 }
 
-// Samples are those of one map.
+// Samples are the samples of one map.
 type Samples []byte
 
 func (all Samples) slices() int { return len(all) / sampleBytes }
@@ -109,7 +109,7 @@ func (p *Sampler) Bounds(parts uint64) (bounds [][]byte) {
 // first key there is, without To they end with the last.
 type Range struct{ From, To []byte }
 
-// RangeOf is that of a part. There may be fewer bounds than parts: the last are empty.
+// RangeOf is the range of a part. There may be fewer bounds than parts: the last are empty.
 func RangeOf(bounds [][]byte, part uint64) (r Range, some bool) {
 	n := uint64(len(bounds))
 	if part > n {

@@ -64,7 +64,7 @@ func nameOf(key []byte) name {
 
 func (n name) isShort() bool { return n[1]>>lastByte != longKey }
 
-// key is that of a short name, in bytes that it is given.
+// key is the key of a short name, in bytes that it is given.
 func (n name) key(b *[nameBytes]byte) []byte {
 	binary.LittleEndian.PutUint64(b[:], n[0])
 	binary.LittleEndian.PutUint64(b[8:], n[1])

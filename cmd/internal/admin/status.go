@@ -24,7 +24,7 @@ func (n *status) Status() control.Status {
 	return s
 }
 
-// Files are those below /.rankfs.
+// Files are the files below /.rankfs.
 func (n *status) Files() []fs.File {
 	status := fs.File{Name: "status.json", Content: func() []byte {
 		text, err := json.MarshalIndent(n.status(), "", "  ")

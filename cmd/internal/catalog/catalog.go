@@ -131,7 +131,7 @@ func (c *Catalog) sorted() []*Dataset {
 	return all
 }
 
-// Authorities are those of the clusters of HDFS that datasets are of, in order.
+// Authorities are the authorities of the clusters of HDFS that datasets are of, in order.
 func (c *Catalog) Authorities() (all []string) {
 	for _, d := range c.List() {
 		if u, err := uri.Parse(d.Source); err == nil && u.InHDFS() {

@@ -70,7 +70,7 @@ func (c *Catalog) Update(ctx context.Context) (whole bool) {
 	return whole
 }
 
-// generation is that of the dataset served by a name; zero if none is.
+// generation is the generation of the dataset served by a name; zero if none is.
 func (c *Catalog) generation(name string) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
 )
 
-// timeouts are those of one server; tests shorten them.
+// timeouts are the timeouts of one server; tests shorten them.
 type timeouts struct {
 	request time.Duration // to send a request, header and body
 	write   time.Duration // to take one line of an answer

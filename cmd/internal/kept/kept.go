@@ -130,7 +130,7 @@ func (k *Kept) Stats() ([]control.Tier, control.Counters) {
 	return k.tiers(c), counters(c)
 }
 
-// counters are those of the cache alone.
+// counters are the counters of the cache alone.
 func counters(c cache.Stats) control.Counters {
 	return control.Counters{
 		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited,

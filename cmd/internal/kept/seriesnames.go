@@ -13,7 +13,7 @@ import (
 // or a dataset whose chunks it names.
 type seriesName struct{ name, kind string }
 
-// A notedName is that, and when the dataset of that name was registered.
+// A notedName is a seriesName, and when the dataset of that name was registered.
 type notedName struct {
 	seriesName
 	registered time.Time

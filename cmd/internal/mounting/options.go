@@ -21,7 +21,7 @@ import (
 // stateRoot holds the state directories of mounts that were not given one.
 const stateRoot = "/var/lib/rankfs"
 
-// Options are those of a mount as they were written, whether as flags or in
+// Options are the options of a mount as they were written, whether as flags or in
 // fstab. Each has a row in table.
 type Options struct {
 	State         string
@@ -212,7 +212,7 @@ func (o Options) Check(dir string) error {
 	return c.Check()
 }
 
-// Level is that of the messages to write.
+// Level is the level of the messages to write.
 func (o Options) Level() (level slog.Level, err error) {
 	if level.UnmarshalText([]byte(o.logLevel)) != nil {
 		err = failure.New(meta.ErrInvalid, "log level %q is not one of debug, info, warn, error", o.logLevel)

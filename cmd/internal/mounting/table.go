@@ -196,7 +196,7 @@ func parseID(s string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// DefaultOptions are those of a mount for which nothing was written.
+// DefaultOptions are the options of a mount for which nothing was written.
 func DefaultOptions() Options {
 	return Options{
 		uid:      uint32(os.Getuid()),

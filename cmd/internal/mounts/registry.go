@@ -24,7 +24,7 @@ import (
 // DefaultRunDir is where mounts are registered unless told otherwise.
 const DefaultRunDir = "/run/rankfs"
 
-// An Entry is one registered mount.
+// An Entry is a registered mount.
 type Entry struct {
 	PID     int    `json:"pid"`
 	Started uint64 `json:"started"` // of the process, in clock ticks since boot: tells a pid from its reuse
@@ -33,7 +33,7 @@ type Entry struct {
 	Socket  string `json:"socket"`
 }
 
-// An OwnEntry is that of this process, for as long as it is open.
+// An OwnEntry is the entry of this process, for as long as it is open.
 type OwnEntry struct {
 	Entry
 	Listener net.Listener // for control.Serve, on Entry.Socket

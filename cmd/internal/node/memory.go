@@ -39,7 +39,7 @@ func (m memory) follow(ctx context.Context) {
 	}
 }
 
-// tier is that of memory: with its whole budget, and how much of that is allowed
+// tier is the tier of memory: with its whole budget, and how much of that is allowed
 // now, if it is less, and not only as jobs of the pool have the rest.
 func (m memory) tier(t cache.TierStats) control.Tier {
 	c := control.Tier{

@@ -106,7 +106,7 @@ func (o opened) Release() {
 	o.parts.add(o.is)
 }
 
-// A part is the one batch of a series.
+// A part is a part of the pool as a series of one batch.
 type part struct {
 	*pool.Part
 	id [16]byte

@@ -138,7 +138,7 @@ func (in *incoming) whole() bool {
 	return in.n >= requestBytes || !in.held
 }
 
-// sequence is that of the newest request. A client writes its own at once, so the
+// sequence is the number of the newest request. A client writes its own at once, so the
 // last bytes are one client's, also behind part of a request of one that was killed.
 func (in *incoming) sequence() (uint64, error) {
 	switch {

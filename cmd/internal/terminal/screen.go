@@ -24,7 +24,7 @@ const (
 	nothingElse = "\x1b[J"     // below
 )
 
-// NewScreen is that of w, or nil if w is not a terminal that can be drawn on.
+// NewScreen is the screen of w, or nil if w is not a terminal that can be drawn on.
 func NewScreen(w io.Writer) *Screen {
 	if widthOf(w) == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Fields are those that a message is made with.
+// Fields are the fields that a message is made with.
 type Fields map[protoreflect.Name]any
 
 // New makes one of Hadoop's messages, such as hdfs.GetListingRequestProto.

@@ -53,7 +53,7 @@ func (k *Kerberos) service(addr string) (principal, realm string, err error) {
 	return principalAt(k.Service, addr)
 }
 
-// webService is that of its WebHDFS, which RFC 4559 names.
+// webService is the service of its WebHDFS, which RFC 4559 names.
 func (k *Kerberos) webService(addr string) (principal, realm string, err error) {
 	_, realm, _ = strings.Cut(k.Service, "@")
 	return principalAt("HTTP/_HOST@"+realm, addr)

@@ -42,7 +42,7 @@ func newSeal(key types.EncryptionKey, seq uint64) (*seal, error) {
 	return &seal{key: key, on: on, seq: seq}, err
 }
 
-// header is that of a token. The sizes in it are zero where it is signed.
+// header is the header of a token. The sizes in it are zero where it is signed.
 func header(flags byte, extra uint16, seq uint64) []byte {
 	b := []byte{5, 4, flags, 0xff}
 	b = binary.BigEndian.AppendUint16(b, extra)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disks are those that blocks are on. A disk that has died may not answer a read for
+// disks are the disks that blocks are on. A disk that has died may not answer a read for
 // ever, and a thread that waits for it cannot be woken. So readers take what is in memory, and
 // have goroutines wait for the rest, which write into no reader's memory. Nor does a reader
 // close a file: the last close of a deleted one frees its room on the disk. One goroutine for

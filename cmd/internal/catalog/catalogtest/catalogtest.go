@@ -129,7 +129,7 @@ func Index(t testing.TB, racks map[string]string, records uint64, chunks ...[]st
 	return path
 }
 
-// Catalog is that of one dataset, d, of a source whose index is moved into it. A dataset
+// Catalog is the catalog of one dataset, d, of a source whose index is moved into it. A dataset
 // that was there is replaced.
 func (c *Cluster) Catalog(source, options, index string) *catalog.Catalog {
 	t := c.t
