@@ -24,7 +24,7 @@ func (ep *epoch) end() uint64 {
 	return ep.series.Steps + ep.next.Steps
 }
 
-// at is where a step is that may be beyond the epoch's end.
+// at is the place of a step that may be beyond the epoch's end.
 func (ep *epoch) at(step uint64) (of *Series, s uint64) {
 	if steps := ep.series.Steps; step >= steps {
 		return ep.next, step - steps
@@ -45,7 +45,7 @@ func (ep *epoch) all() iter.Seq[*reader] {
 	}
 }
 
-// use is when a reader of ep comes to the batch of k first.
+// use is the first use of the batch of k by a reader of ep.
 func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	passed := true
 	if rank, step, is := ep.series.Find(k); is {
@@ -64,7 +64,7 @@ func (ep *epoch) use(k Key, now time.Time) (first use, at time.Time, ok bool) {
 	return first, at, ok
 }
 
-// soonestOf is which reader of a rank comes to a step first, and when.
+// soonestOf is the reader of a rank that comes to a step first, and when.
 func soonestOf(its []*reader, step uint64, now time.Time) (first use, at time.Time, ok bool) {
 	for _, r := range its {
 		if r.Run < trusted || step < r.Pos {

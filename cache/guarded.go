@@ -197,7 +197,7 @@ func (g *guarded) checkIn(e *entry, other ...form) (taken bool) {
 	return taken
 }
 
-// walkRun is after how many numbers a walk lets others have the lock: a run
+// walkRun numbers are walked before others have the lock: a run
 // takes 0.15 to 0.6 ms mostly, and 200,000 batches at one go took 83 to 212.
 const walkRun = 256
 

@@ -183,7 +183,7 @@ func (t *tempo) pace() time.Duration {
 	return t.mean + t.rested/time.Duration(max(1, t.before+t.since))
 }
 
-// comes is when r comes to a step: the next one by its tempo, and others as long after that
+// comes is the time at which r comes to a step: the next one by its tempo, and others as long after that
 // as so many steps take. One that is late comes to all of them later.
 func (r *reader) comes(step uint64, now time.Time) time.Time {
 	ahead := time.Duration(int64(step)-int64(r.Pos)) * r.tempo.pace()

@@ -25,7 +25,7 @@ type placement struct {
 	levels []policy.Level
 }
 
-// of is where a batch should be, if that is known.
+// of is the level where a batch should be, if that is known.
 func (p placement) of(k Key) (at policy.Level, known bool) {
 	i, known := p.index[k]
 	if !known {

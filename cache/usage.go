@@ -51,7 +51,7 @@ func (u *usage) weigh(weight float64) {
 	}
 }
 
-// start is where it would start now.
+// start is the time from which work for it would count now.
 func (u *usage) start(now time.Duration) time.Duration { return max(u.of.clock, u.used(now)) }
 
 // begin has a worker begin to fill for it.

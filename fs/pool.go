@@ -39,7 +39,7 @@ type PoolJob interface {
 	Blobs() PoolBlobs
 }
 
-// PoolUses are of what is open of a job.
+// PoolUses note the open files of a job.
 type PoolUses interface {
 	// Use says that something of the job is open, until done is called; with hold,
 	// that it is the file hold.

@@ -65,7 +65,7 @@ type Attributed interface {
 	// HostsCalled are the hosts in the table of chunks that are the one of this name,
 	// whatever it is called there: an attribute for each name, so it is not listed.
 	HostsCalled(name string) []string
-	// Checksum is of a batch's bytes, and as long for each. It takes what Open takes,
+	// Checksum is the sum of a batch's bytes, and as long for each. It takes what Open takes,
 	// so it is an attribute that is not among Attributes.
 	Checksum(ctx context.Context, rank, step uint64) (string, error)
 }

@@ -220,7 +220,7 @@ func (n need) most() float64 {
 	return float64(n.job.Facts.Bytes) + float64(n.job.Here)*float64(n.job.Facts.Batch)
 }
 
-// room is whether there is memory for that.
+// room reports whether there is memory for that.
 func (n need) room() string {
 	if n.ahead() > float64(n.ram()) {
 		return fmt.Sprintf("--ram %s lets 16 batches be made ready ahead of each rank", ramFlag(n.ahead()))

@@ -80,7 +80,7 @@ func perSecond(n control.Window, amount float64) float64 {
 	return amount / n.Seconds
 }
 
-// readyShare is of the opens that ended; nothing if none did.
+// readyShare is the share of opens that did not wait, of those that ended; nothing if none did.
 func readyShare(n control.Window) string {
 	if n.Opens == 0 {
 		return "-"

@@ -138,7 +138,7 @@ func nodeOf(l control.Load) string {
 	return oneOf(l) + ": each tells of its own ranks"
 }
 
-// oneOf is which node it is that tells, if there are several.
+// oneOf names the node that tells, if there are several.
 func oneOf(l control.Load) string {
 	if l.Nodes < 2 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/trust"
 )
 
-// health is which nodes are up. The leader asks all of them in each round, and has the
+// health says which nodes are up. The leader asks all of them in each round, and has the
 // cluster note which went up or down; the answers are in sightings for the rest of the round.
 type health struct {
 	config   *Config

@@ -39,7 +39,7 @@ type jobKey struct {
 	of   int64
 }
 
-// Totals are of a job or a rank. Opens that are under way count in Wait, Time
+// Totals are those of a job or a rank. Opens that are under way count in Wait, Time
 // and Stalled as far as they have come, and elsewhere when they end.
 type Totals struct {
 	Opens  uint64 // that have ended

@@ -8,7 +8,7 @@ const (
 	MaxCommand = 24 << 20
 
 	MaxTokens = 1024 // with uses left
-	// MaxSpent is of tokens that are used up or dropped and not yet expired:
+	// MaxSpent bounds tokens that are used up or dropped and not yet expired:
 	// until then the command that made one must not make it again.
 	MaxSpent = 8192
 	MaxUses  = 4096 // of one token: one for each node there can be

@@ -8,7 +8,7 @@ const pageUnits = 1 << 15
 
 type page [pageUnits / 64]uint64
 
-// units is which units of a queue are done. Pages without one are nil.
+// units say which units of a queue are done. Pages without one are nil.
 type units struct {
 	pages []*page
 	owned []bool // not shared with a snapshot

@@ -60,7 +60,7 @@ func (c *Client) Stats() ClientStats {
 	}
 }
 
-// peerCounters are of one node.
+// peerCounters count for one node.
 type peerCounters struct {
 	requests, in, out, items, busy, failed atomic.Uint64
 }
@@ -145,7 +145,7 @@ func (s *Server) Stats() ServerStats {
 // removed from the cluster are forgotten, and no cluster has so many others.
 const maxVisitors = 4096
 
-// visitorCounters are of one node.
+// visitorCounters count for one node.
 type visitorCounters struct {
 	requests, in, out, items, busy, failed atomic.Uint64
 }

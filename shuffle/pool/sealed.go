@@ -49,7 +49,7 @@ func (p *Pool) Sealed(ctx context.Context, job, name string) (*Sealed, error) {
 	return &Sealed{g.Parts(), is}, nil
 }
 
-// Stage is which stage it is, and how often that was reset before.
+// Stage is the number of the stage, and how often that was reset before.
 func (s *Sealed) Stage() (number, generation uint64) { return s.is.Number, s.is.Generation }
 
 // Len is the number of its parts.

@@ -78,7 +78,7 @@ type share struct {
 	at      uint64 // where its next record comes: in the index, or in the bytes
 }
 
-// looks is after how many records it is looked whether anybody still waits.
+// looks records are gone through between two looks whether the caller still waits.
 const looks = 1 << 16
 
 // each calls f for each record, with its place in the map, its key and its part.

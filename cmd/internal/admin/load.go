@@ -73,7 +73,7 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 	return c
 }
 
-// facts are of the view that a job reads, unless it is there no more.
+// facts are the figures of the view that a job reads, unless it is there no more.
 func (n *status) facts(job string) *control.Facts {
 	v, d, err := n.Views.Resolve(job)
 	if err != nil {
