@@ -32,6 +32,9 @@ func (c Cut) Steps() uint64 {
 	return whole
 }
 
+// Largest is how many positions the largest batch has.
+func (c Cut) Largest() uint64 { return (c.Global + c.Ranks - 1) / c.Ranks }
+
 // Span returns the positions of one batch. Positions from N on stand for the
 // order begun again: take them modulo N. Shares of a step differ by at most
 // one position. The rank and step must be in range.

@@ -145,6 +145,9 @@ func TestCutOfAnySize(t *testing.T) {
 			}
 			rank := rapid.Uint64Range(0, c.Ranks-1).Draw(t, "rank")
 			s := c.Span(rank, step)
+			if largest := c.Span(c.Ranks-1, 0).Count; c.N >= c.Global && largest != c.Largest() {
+				t.Fatalf("the largest batch has %d positions, and %d are said", largest, c.Largest())
+			}
 			if share := size / c.Ranks; s.Count != share && s.Count != share+1 {
 				t.Fatalf("rank %d has %d of %d", rank, s.Count, size)
 			}

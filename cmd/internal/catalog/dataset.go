@@ -77,7 +77,7 @@ func (d *Dataset) Describe(ctx context.Context) control.Dataset {
 	cut := v.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))
 	records := uint64(0)
 	if !v.ByChunk() {
-		records = (cut.Global + cut.Ranks - 1) / cut.Ranks
+		records = cut.Largest()
 	}
 	c := control.Dataset{
 		Name: d.Name, Source: d.Source, Root: d.Root, State: "ready", Version: x.Fingerprint(),

@@ -53,7 +53,10 @@ func (v *View) Describe() []byte {
 // batchRecords is the number of records of the largest batch; zero where that is
 // chunks.
 func (a *assignment) batchRecords() uint64 {
-	return (a.stepRecords() + a.Cut().Ranks - 1) / a.Cut().Ranks
+	if a.View().ByChunk() {
+		return 0
+	}
+	return a.Cut().Largest()
 }
 
 // stepRecords is the number of records of a whole step of all ranks; zero where that
