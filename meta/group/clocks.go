@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -53,8 +54,8 @@ func (c *clocks) notice(id string, ahead time.Duration) {
 }
 
 // handOver transfers the lead to another node, as its clock may be right.
-func (c *clocks) handOver() {
-	err := c.replica.giveAway() // tried again at the next tick
+func (c *clocks) handOver(ctx context.Context) {
+	err := c.replica.giveAway(ctx) // tried again at the next tick
 	if c.warnings.told("most voters' clocks say that this node's is wrong, and no other leads", c.config.Self.ID, err) {
 		c.config.Log.Warn("most voters' clocks say that this node's is wrong: another leads now")
 	}

@@ -42,7 +42,7 @@ func (d *duties) run(ctx context.Context) {
 func (d *duties) round(ctx context.Context) {
 	d.health.look(ctx)
 	if d.clocks.compare() {
-		d.clocks.handOver()
+		d.clocks.handOver(ctx)
 		return // with a wrong clock it must not decide which nodes are dead
 	}
 	d.health.report(ctx)

@@ -119,6 +119,9 @@ func TestANodeThatEndsIsAskedWhetherItLeads(t *testing.T) {
 	n.group.endRaft()
 	for range 30 { // of which it forgets half
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := n.group.giveAway(ctx); err == nil {
+			t.Error("it has given the lead away")
+		}
 		if err := n.group.verify(ctx); !errors.Is(err, meta.ErrUnavailable) {
 			t.Errorf("it leads: %v", err)
 		}

@@ -101,7 +101,7 @@ func (m *membership) reconcile(ctx context.Context) {
 	for range maxSteps {
 		switch c, err := m.takeStep(ctx); {
 		case err == nil && c.do == nothing:
-			m.stepDown()
+			m.stepDown(ctx)
 			return
 		case !m.warnings.told("members of the cluster not changed", c.id, err):
 			return
@@ -164,8 +164,8 @@ func (m *membership) change(ctx context.Context, c change) error {
 }
 
 // stepDown gives the lead away if this node is drained.
-func (m *membership) stepDown() {
+func (m *membership) stepDown(ctx context.Context) {
 	if n, _ := m.config.Machine.Node(m.config.Self.ID); n.Drained && len(m.replica.servers()) > 1 {
-		_ = m.replica.giveAway() // tried again at the next tick
+		_ = m.replica.giveAway(ctx) // tried again at the next tick
 	}
 }

@@ -45,7 +45,7 @@ func TestReadyWritesNothing(t *testing.T) {
 		}
 		eventually.True(t, "it leads no more", func() bool {
 			if leader.group.Leads() {
-				_ = leader.group.giveAway() // connections end with its leadership, and perhaps before the answer
+				_ = leader.group.giveAway(t.Context()) // connections end with its leadership, and perhaps before the answer
 			}
 			return !leader.group.Leads()
 		})

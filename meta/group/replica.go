@@ -155,7 +155,9 @@ func (r *replica) Leader() string {
 }
 
 // giveAway transfers the lead to another node.
-func (r *replica) giveAway() error { return r.raft.LeadershipTransfer().Error() }
+func (r *replica) giveAway(ctx context.Context) error {
+	return r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransfer() })
+}
 
 // observe has reigns follow one another, until ctx is done.
 func (r *replica) observe(ctx context.Context) {
@@ -219,23 +221,32 @@ func (r *replica) ledSince(then time.Time) bool {
 	return led > len(voters)/2
 }
 
-// askMajority has Raft ask for that. Only an answer to a question sent from now on counts, whenever the last was
-// sent. Raft never answers what it is asked just before it shuts down, or after; so nothing
-// waits for the goroutine that waits for it.
+// askMajority has Raft ask for that. Raft takes whatever a voter answers next for its answer,
+// whenever that was sent.
 func (r *replica) askMajority(ctx context.Context) error {
+	err := r.ask(ctx, func() raft.Future { return r.raft.VerifyLeader() })
+	if err != nil && ctx.Err() != nil {
+		return meta.Worded(meta.ErrUnavailable, "ask whether this node leads: no majority of the voters has answered: %w", ctx.Err())
+	}
+	return leaderless(err)
+}
+
+// ask has Raft answer something. Raft never answers what it is asked just before it shuts
+// down, or after; so nothing waits for the goroutine that waits for it.
+func (r *replica) ask(ctx context.Context, begin func() raft.Future) error {
 	if err := r.reserve(); err != nil {
 		return err
 	}
 	answered := make(chan error, 1)
 	go func() {
-		answered <- r.raft.VerifyLeader().Error()
+		answered <- begin().Error()
 		<-r.writes
 	}()
 	select {
 	case err := <-answered:
-		return leaderless(err)
+		return err
 	case <-ctx.Done():
-		return meta.Worded(meta.ErrUnavailable, "ask whether this node leads: no majority of the voters has answered: %w", ctx.Err())
+		return ctx.Err()
 	}
 }
 
