@@ -30,9 +30,6 @@ func (s *scan) addFile(i int) uint32 {
 	return s.b.AddFile(index.File{Path: f.path, Size: f.Size, Stamp: f.stamp()})
 }
 
-// forget removes the findings that were kept in case the scan is interrupted.
-func (s *scan) forget() { s.store.remove() }
-
 // find has a split read, unless its findings are kept from an earlier scan.
 func (s *scan) find(p split, read, check func(f *findings) error) (*findings, error) {
 	found, err := s.store.get(p.number)

@@ -111,6 +111,7 @@ func (s *store) make(number int, find, check func(f *findings) error) (*findings
 	return found, nil
 }
 
+// remove removes what was kept in case the scan is interrupted.
 func (s *store) remove() {
 	if s.dir != "" {
 		os.RemoveAll(s.dir)

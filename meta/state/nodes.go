@@ -19,8 +19,6 @@ func (t *nodes) put(s *state, n Node) {
 	s.changed.cluster = true
 }
 
-func (s *state) member(id string) (Node, error) { return s.nodes().member(id) }
-
 // member is a node of the cluster.
 func (t *nodes) member(id string) (Node, error) {
 	if n, ok := t.get(id); ok {
@@ -35,7 +33,7 @@ func (t *nodes) member(id string) (Node, error) {
 // standing counts those of some nodes that are up, as far as the leader has seen, and are not drained.
 func (s *state) standing(ids []string) (n int) {
 	for _, id := range ids {
-		if is, err := s.member(id); err == nil && is.Up && !is.Drained {
+		if is, err := s.nodes().member(id); err == nil && is.Up && !is.Drained {
 			n++
 		}
 	}

@@ -166,12 +166,12 @@ func (in *restorer) poolJob(j PoolJob) error {
 		return err
 	}
 	for id := range j.Users {
-		if _, err := in.s.member(id); err != nil {
+		if _, err := in.s.nodes().member(id); err != nil {
 			return errWrong
 		}
 	}
 	for id, r := range j.Reserved {
-		if _, err := in.s.member(id); err != nil || r.Asked < 0 || r.Freed < 0 || r.Bytes < 0 || r.Bytes > r.Asked {
+		if _, err := in.s.nodes().member(id); err != nil || r.Asked < 0 || r.Freed < 0 || r.Bytes < 0 || r.Bytes > r.Asked {
 			return errWrong
 		}
 	}

@@ -139,7 +139,7 @@ func (c *UseJob) apply(s *state) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.member(c.Node); err != nil {
+	if _, err := s.nodes().member(c.Node); err != nil {
 		return Result{}, err
 	}
 	j.Held = j.Held || c.Hold

@@ -38,7 +38,7 @@ func (c *ReserveQuota) apply(s *state) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if _, err := s.member(c.Node); err != nil {
+	if _, err := s.nodes().member(c.Node); err != nil {
 		return Result{}, err
 	}
 	r := j.Reserved[c.Node]

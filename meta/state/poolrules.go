@@ -35,7 +35,7 @@ func (c Commits) check(writer string) error {
 func (c Commit) on(s *state) (Commit, error) {
 	nodes := make([]string, len(c.Nodes))
 	for i, id := range c.Nodes {
-		n, err := s.member(id)
+		n, err := s.nodes().member(id)
 		if err != nil {
 			return c, err
 		}

@@ -198,7 +198,7 @@ func (c *KeepCopy) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	has, ok := s.pool().commit(g.Number, c.Map)
-	switch _, err := s.member(c.Node); {
+	switch _, err := s.nodes().member(c.Node); {
 	case err != nil:
 		return Result{}, err
 	case !ok || has.Sum != c.Sum:
