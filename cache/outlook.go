@@ -118,7 +118,7 @@ func (o *outlook) addFuture() {
 	})
 }
 
-// most is the number of items that are looked at, if there are more.
+// most is the number of items that are looked at, those that are here included.
 func (o *outlook) most() int {
 	size := int64(0)
 	for _, b := range o.courses {

@@ -162,6 +162,7 @@ func TestAHostileMember(t *testing.T) {
 		func() state.Command { return &state.DropJob{Name: "j"} },
 	}
 	leader := first.group.Leader()
+	eventually.True(t, "all votes are given", func() bool { return vote([]*node{first, hostile, other}, 3) }) // by which a voter may promote
 	tried := make(map[string]bool)
 	for _, make := range forbidden {
 		c := make()

@@ -86,7 +86,7 @@ func (cs *copies) inspectAll(ctx context.Context) {
 	}
 }
 
-// A piece is the part's piece of a map, as described: so many bytes, which hash to that.
+// A piece describes what a map has of a part: so many bytes, which hash to that.
 type piece struct {
 	n     int64
 	sum   uint64
