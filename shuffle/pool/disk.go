@@ -38,6 +38,7 @@ type disk struct {
 	log   *slog.Logger
 
 	works  diskWorks
+	asks   diskWorks  // that only read, as they may where nothing is written
 	naming sync.Mutex // before mu; held for the system calls that give a file its name
 
 	mu struct {
@@ -232,6 +233,30 @@ func (d *disk) do(ctx context.Context, patience time.Duration, work func(*diskWo
 		d.failed(err)
 	}
 	return err
+}
+
+// ask is what a system call says that reads the disk, if that answers. Where d is nil, the caller
+// makes the call itself. A file that is opened too late is closed with the garbage.
+func ask[T any](ctx context.Context, d *disk, call func() (T, error)) (says T, err error) {
+	if d == nil {
+		return call()
+	}
+	answer := new(T) // of its own, as the call may end after this
+	err = d.asks.wait(ctx, patience, func(w *diskWork) error {
+		return w.do(func() (err error) {
+			*answer, err = call()
+			return err
+		})
+	})
+	switch {
+	case err == nil:
+		says = *answer
+	case err == errFull: // since it did not answer before
+		err = errSilent
+	case err == errSilent:
+		d.failed(err)
+	}
+	return says, err
 }
 
 // well reports whether it is not left alone. The lock is held.

@@ -120,7 +120,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	}
 	defer f.expect(name)()
 	first, second := begin(), begin()
-	if f.hasMap(9, c) {
+	if !f.lacks(t.Context(), 9, c) {
 		t.Error("a copy has its name before it is whole")
 	}
 	for _, s := range f.stores() {
@@ -150,7 +150,7 @@ func TestFullOrFailedDisk(t *testing.T) {
 	f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
 	b := strings.Repeat("x", 3*block)
 	name, c, all := mapOfBytes(t, b)
-	if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || f.hasMap(9, c) {
+	if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.lacks(t.Context(), 9, c) {
 		t.Errorf("more than there is room for: %v", err)
 	}
 	if err := f.take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {

@@ -133,3 +133,47 @@ func TestACopyIsGivenUpOnASilentDisk(t *testing.T) {
 		time.Sleep(2 * commitTime)
 	})
 }
+
+// What is on a disk is read while it takes no writes. While it does not answer to those who read,
+// nobody waits for it, and no map there is taken for lost.
+func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)), make(chan struct{})
+		d := f.disk.disk
+		name, c, all := mapOfBytes(t, "words")
+		if err := f.take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.do(t.Context(), patience, stuck(answer)); err != errSilent {
+			t.Fatal(err)
+		}
+		if has, err := f.hasMap(t.Context(), 9, c); !has || err != nil {
+			t.Errorf("it takes no writes, and has the map: %v, %v", has, err)
+		}
+		if err := f.verify(9, c); err != nil {
+			t.Errorf("it takes no writes: %v", err)
+		}
+		_, err := ask(t.Context(), d, func() (int, error) {
+			<-answer
+			return 1, nil
+		})
+		if err != errSilent {
+			t.Errorf("it does not answer: %v", err)
+		}
+		f.open.end()
+		if has, err := f.hasMap(t.Context(), 9, c); has || err != errSilent || f.lacks(t.Context(), 9, c) {
+			t.Errorf("it does not answer, and has the map: %v, %v", has, err)
+		}
+		if err := f.verify(9, c); !errors.Is(err, context.DeadlineExceeded) || isDamage(err) {
+			t.Errorf("a map is read of a disk that does not answer: %v", err)
+		}
+		if _, err := f.disk.names(t.Context(), "."); err != errSilent {
+			t.Errorf("its names are read: %v", err)
+		}
+		close(answer)
+		synctest.Wait()
+		if f.lacks(t.Context(), 9, c) || f.verify(9, c) != nil {
+			t.Error("it answers, and has not the map")
+		}
+	})
+}

@@ -1,9 +1,9 @@
 package pool
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -126,19 +126,6 @@ func (f *files) hasOwn() (bool, error) {
 	return slices.ContainsFunc(staged, func(name string) bool { return name[0] == '.' }), err
 }
 
-// namesIn are the names in a directory; none if there is no such directory.
-func namesIn(root *os.Root, dir string) (names []string, err error) {
-	d, err := root.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
-}
-
 // attemptPath is where an attempt is written.
 func attemptPath(stage uint64, a meta.Attempt) string {
 	return path.Join(stageDir(stage), attemptsDir, a.String())
@@ -146,11 +133,12 @@ func attemptPath(stage uint64, a meta.Attempt) string {
 
 // keepStages gives up the directories of all other stages, once it lasts that these are no
 // more, and reports whether it could.
-func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) bool {
+func (f *files) keepStages(ctx context.Context, stages func() []state.PoolStage, lasts func() error) (kept bool) {
+	kept = true
 	for _, s := range f.stores() {
-		names, err := namesIn(s.Root, ".") // before it is asked what is agreed on
+		names, err := s.names(ctx, ".") // before it is asked what is agreed on
 		if err != nil {
-			continue
+			return false
 		}
 		keep := map[string]bool{scratchDir: true, meta.BlobDir: true}
 		for _, g := range stages() {
@@ -166,8 +154,8 @@ func (f *files) keepStages(stages func() []state.PoolStage, lasts func() error) 
 				f.spread.forget(number)
 				f.madeStage(number, false)
 			}
-			s.removeAll(name)
+			kept = s.removeAll(name) == nil && kept
 		}
 	}
-	return true
+	return kept
 }

@@ -95,14 +95,25 @@ func (f *mapFiles) stores() []store {
 	return all
 }
 
-func (f *mapFiles) hasMap(stage uint64, c state.Commit) bool {
+// hasMap reports whether a map is here. It is not known while the disk does not answer.
+func (f *mapFiles) hasMap(ctx context.Context, stage uint64, c state.Commit) (has bool, err error) {
 	name := mapPath(stage, c)
 	for _, s := range f.stores() {
-		if info, err := s.Lstat(name); err == nil {
-			return info.Size() == c.Size || s.hasTail(name, info.Size(), c)
+		size, err := s.size(ctx, name)
+		switch {
+		case err == nil:
+			return size == c.Size || s.hasTail(name, size, c), nil
+		case err == errSilent || ctx.Err() != nil:
+			return false, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+// lacks reports whether it is known that a map is not here.
+func (f *mapFiles) lacks(ctx context.Context, stage uint64, c state.Commit) bool {
+	has, err := f.hasMap(ctx, stage, c)
+	return !has && err == nil
 }
 
 // hasRoom says why so much of a map could not be kept now, if so. It counts nothing: what comes

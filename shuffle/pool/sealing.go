@@ -2,6 +2,7 @@ package pool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,8 +131,11 @@ func (s *sealing) close() error {
 // name already it may have been agreed on, and keeps it whatever comes.
 func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error {
 	to := mapPath(s.stage, c)
-	has := s.files.hasMap(s.stage, c)
-	s.named = !has
+	has, err := s.files.hasMap(ctx, s.stage, c)
+	if ctx.Err() != nil || err != nil && lasting {
+		return cmp.Or(ctx.Err(), err)
+	}
+	s.named = !has && err == nil
 	switch {
 	case lasting:
 		err := s.files.take(ctx, true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))

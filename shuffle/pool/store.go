@@ -42,6 +42,33 @@ func (s store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, erro
 // Lstat does what that of an os.Root does.
 func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(name)) }
 
+// size is that of a file.
+func (s store) size(ctx context.Context, name string) (int64, error) {
+	info, err := ask(ctx, s.disk, func() (os.FileInfo, error) { return s.Lstat(name) })
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// names are those in a directory; none if there is no such directory.
+func (s store) names(ctx context.Context, dir string) ([]string, error) {
+	return ask(ctx, s.disk, func() ([]string, error) { return namesIn(s.Root, dir) })
+}
+
+// namesIn are the names in a directory; none if there is no such directory.
+func namesIn(root *os.Root, dir string) (names []string, err error) {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
 // Rename does what that of an os.Root does, for files.
 func (s store) Rename(from, to string) error { return unix.Rename(s.at(from), s.at(to)) }
 
@@ -74,13 +101,12 @@ func (s store) remove(name string) {
 }
 
 // removeAll removes a directory.
-func (s store) removeAll(name string) {
+func (s store) removeAll(name string) error {
 	s.open.below(name)
 	if s.disk != nil {
-		_ = s.disk.remove(s.Root, name)
-		return
+		return s.disk.remove(s.Root, name)
 	}
-	_ = s.RemoveAll(name)
+	return s.RemoveAll(name)
 }
 
 // put writes a map and its table, of which r has the bytes; if lasting so that both are on
@@ -224,20 +250,26 @@ func (s store) sync(dir string) error {
 
 // openMap opens the file of a map and that of its table.
 func (s store) openMap(name string) (file, table *os.File, err error) {
-	if file, err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
-		return nil, nil, err
-	}
-	if table, err = openOwn(s.at(name+idx), os.O_RDONLY, 0); err != nil {
-		file.Close()
-		return nil, nil, err
-	}
-	return file, table, nil
+	both, err := ask(context.Background(), s.disk, func() (both [2]*os.File, err error) {
+		if both[0], err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
+			return both, err
+		}
+		if both[1], err = openOwn(s.at(name+idx), os.O_RDONLY, 0); err != nil {
+			both[0].Close()
+			both[0] = nil
+		}
+		return both, err
+	})
+	return both[0], both[1], err
 }
 
 // hasTail reports whether what a file lacks of a map stands behind the map's table.
 func (s store) hasTail(name string, size int64, c state.Commit) bool {
+	if s.disk != nil || size > c.Size {
+		return false
+	}
 	info, err := s.Lstat(name + idx)
-	if err != nil || s.disk != nil || size > c.Size {
+	if err != nil {
 		return false
 	}
 	table := info.Size() + size - c.Size

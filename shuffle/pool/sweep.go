@@ -26,7 +26,7 @@ func (w sweeper) sweep(ctx context.Context) (again bool) {
 	for _, j := range jobs {
 		f := have[j.Number]
 		if f != nil {
-			again = !f.keepStages(func() []state.PoolStage { return w.config.State.Stages(j.Number) }, w.config.Cluster.Lasts) || again
+			again = !f.keepStages(ctx, func() []state.PoolStage { return w.config.State.Stages(j.Number) }, w.config.Cluster.Lasts) || again
 		}
 		for _, g := range w.config.State.Stages(j.Number) {
 			again = w.missed(ctx, j, g) != nil || again
@@ -75,11 +75,11 @@ func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage)
 	own := w.own(g.Number)
 	f := w.has(j.Number) // after what is agreed on, which files are made before
 	for c := range own {
-		if f != nil && f.hasMap(g.Number, c) {
+		if f != nil && !f.lacks(ctx, g.Number, c) {
 			continue
 		}
 		err := w.losses.tell(ctx, j, g, c, func() bool {
-			if f := w.has(j.Number); f != nil && f.hasMap(g.Number, c) {
+			if f := w.has(j.Number); f != nil && !f.lacks(ctx, g.Number, c) {
 				return false
 			}
 			w.losses.missing(j, g, c)
@@ -97,7 +97,7 @@ func (w sweeper) missed(ctx context.Context, j state.PoolJob, g state.PoolStage)
 // an earlier daemon of this node took its copy of; so before anything goes, the cluster
 // is asked.
 func (w sweeper) sweepMaps(ctx context.Context, f *mapFiles, in store, stage uint64) (again bool) {
-	names, err := namesIn(in.Root, path.Join(stageDir(stage), mapsDir))
+	names, err := in.names(ctx, path.Join(stageDir(stage), mapsDir))
 	if err != nil {
 		return true
 	}
@@ -155,6 +155,9 @@ func mapFile(stage uint64, name string) string {
 // count is the number of these names that each file has, by its inode.
 func (s store) count(stage uint64, names []string) map[uint64]uint64 {
 	here := make(map[uint64]uint64)
+	if s.disk != nil {
+		return here
+	}
 	for _, name := range names {
 		if info, err := s.Lstat(path.Join(stageDir(stage), mapsDir, name)); err == nil {
 			here[inode(info)]++
@@ -177,8 +180,11 @@ func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool 
 	if strings.HasSuffix(name, incoming) {
 		return s.used.mu.access[path.Join(path.Dir(own), name)] != nil
 	}
+	if s.used.mu.expected[own] > 0 || s.disk != nil { // where files have one name
+		return s.used.mu.expected[own] > 0
+	}
 	info, err := s.Lstat(own)
-	return s.used.mu.expected[own] > 0 || err == nil && links(info) > max(1, here[inode(info)])
+	return err == nil && links(info) > max(1, here[inode(info)])
 }
 
 // giveUp removes a file, unless that has changed meanwhile.
