@@ -18,7 +18,7 @@ import (
 // role that the cluster knows.
 type admission struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	leader   *leaderCalls
 	executor *executor
 }

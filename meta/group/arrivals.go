@@ -14,7 +14,7 @@ import (
 // started; any other node names the leader.
 type arrivals struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	replica  *replica
 	executor *executor
 }

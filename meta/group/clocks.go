@@ -12,7 +12,7 @@ import (
 // So the leader's clock is one that most voters agree with.
 type clocks struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	replica  *replica
 	warnings *warnings
 }

@@ -19,7 +19,7 @@ import (
 type commands struct {
 	config   *Config
 	standing *standing
-	seen     *sightings
+	seen     *liveness
 	calls    *calls
 	replica  *replica
 	leader   *leaderCalls

@@ -17,7 +17,7 @@
 // agreed on (agreed.go). What Raft sends goes through transport.go and stream.go. Calls
 // between nodes are in calls.go, on connections of dial.go.
 //
-// A leader's rounds are in duties.go: which nodes answer (health.go, sightings.go), whose
+// A leader's rounds are in duties.go: which nodes answer (health.go, liveness.go), whose
 // clock is wrong (clocks.go), which version all nodes speak (upgrade.go), which nodes vote
 // (membership.go, by the rules of voters.go), which have the authority's key (keys.go).
 //

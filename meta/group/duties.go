@@ -9,7 +9,7 @@ import (
 // the nodes are first, and then has each part act on what was seen.
 type duties struct {
 	config     *Config
-	seen       *sightings
+	seen       *liveness
 	replica    *replica
 	health     *health
 	clocks     *clocks

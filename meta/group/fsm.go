@@ -21,7 +21,7 @@ import (
 type fsm struct {
 	machine  *state.Machine
 	agreed   *agreed
-	news     *news
+	logEnds  *logEnds
 	sync     func() error  // has the log on the disk
 	recalled chan struct{} // closed when recall is over: commands come after that
 	mu       struct {
@@ -31,8 +31,8 @@ type fsm struct {
 	}
 }
 
-func newFSM(m *state.Machine, a *agreed, n *news, sync func() error) *fsm {
-	return &fsm{machine: m, agreed: a, news: n, sync: sync, recalled: make(chan struct{})}
+func newFSM(m *state.Machine, a *agreed, n *logEnds, sync func() error) *fsm {
+	return &fsm{machine: m, agreed: a, logEnds: n, sync: sync, recalled: make(chan struct{})}
 }
 
 // An outcome is the result of a command, or its error.
@@ -49,7 +49,7 @@ func (f *fsm) Apply(l *raft.Log) any {
 	defer f.mu.Unlock()
 	result, err := f.machine.Apply(l.Index, l.Data)
 	f.agreed.note(max(l.Index, f.agreed.last))
-	f.news.executes(l.Index)
+	f.logEnds.executes(l.Index)
 	return outcome{result, err}
 }
 
@@ -89,14 +89,14 @@ func (f *fsm) again(l *raft.Log, restored int) bool {
 		return false
 	}
 	_, _ = f.machine.Apply(l.Index, l.Data) // its sender got the result when it was first applied
-	f.news.executes(l.Index)
+	f.logEnds.executes(l.Index)
 	return true
 }
 
 // follow waits until this node has executed a command.
 func (f *fsm) follow(ctx context.Context, index uint64) error {
 	for {
-		more := f.news.next()
+		more := f.logEnds.next()
 		if f.machine.Summary().Applied >= index {
 			return nil
 		}
@@ -139,7 +139,7 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	defer f.mu.Unlock()
 	f.mu.restored++
 	f.mu.refused = f.machine.Restore(r)
-	f.news.executes(f.machine.Summary().Applied)
+	f.logEnds.executes(f.machine.Summary().Applied)
 	return f.mu.refused
 }
 

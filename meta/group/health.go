@@ -11,10 +11,10 @@ import (
 )
 
 // health says which nodes are up. The leader asks all of them in each round, and has the
-// cluster note which went up or down; the answers are in sightings for the rest of the round.
+// cluster note which went up or down; the answers are in liveness for the rest of the round.
 type health struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	prober   *prober
 	executor *executor
 }

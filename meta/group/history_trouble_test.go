@@ -110,7 +110,7 @@ func (r *run) giveUp(i int, life uint64) error {
 }
 
 // askInVain has a node be one that was asked in vain for long enough, if this one leads.
-func (s *sightings) askInVain(id string) {
+func (s *liveness) askInVain(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.round > 0 {

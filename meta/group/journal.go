@@ -48,7 +48,7 @@ type journal struct {
 	*wal.WAL
 	tail      *tail
 	recent    recent
-	news      news
+	logEnds   logEnds
 	storing   sync.Mutex
 	late      time.Duration               // that the tail waits for the disk
 	timer     *time.Timer                 // until then; storing guards it
@@ -159,7 +159,7 @@ func (j *journal) StoreLogs(logs []*raft.Log) error {
 	err := j.store(logs)
 	if err == nil {
 		j.recent.add(logs)
-		j.news.stores(logs[len(logs)-1].Index)
+		j.logEnds.stores(logs[len(logs)-1].Index)
 	}
 	return err
 }

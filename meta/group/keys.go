@@ -21,7 +21,7 @@ import (
 // two leaders may come at once. No other lock is taken meanwhile.
 type keys struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	calls    *calls
 	replica  *replica
 	warnings *warnings

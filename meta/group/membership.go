@@ -14,13 +14,13 @@ import (
 )
 
 // A membership brings Raft's configuration to what it should be, while this node leads:
-// what the cluster's state and the sightings lead to, by the rules of next.
+// what the cluster's state and the liveness lead to, by the rules of next.
 //
 // Of two goroutines that look at the voters, to change them or to let one leave, one
 // waits for the ballot; so a change is decided by the configuration that it changes.
 type membership struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	replica  *replica
 	leader   *leaderCalls
 	ballot   ballot

@@ -58,9 +58,9 @@ func startReplica(c *Config, s *store, l *links, from *senders, bootstrap bool) 
 		// send that no goroutine receives, and Raft waits for it when it shuts down.
 		MaxRPCsInFlight: 1,
 	})
-	r.transport = newTransport(network, s.news, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
+	r.transport = newTransport(network, s.logEnds, func(id raft.ServerID) bool { return r.servers()[string(id)].ID != "" })
 	conf := raftConfig(c)
-	r.fsm = newFSM(c.Machine, s.agreed, s.news, s.log.sync)
+	r.fsm = newFSM(c.Machine, s.agreed, s.logEnds, s.log.sync)
 	var err error
 	if bootstrap {
 		only := raft.Configuration{Servers: []raft.Server{{ID: conf.LocalID, Address: self}}}
@@ -159,7 +159,7 @@ func (r *replica) giveAway(ctx context.Context) error {
 	return r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransfer() })
 }
 
-// observe has reigns follow one another, until ctx is done.
+// observe has one leadership follow the other, until ctx is done.
 func (r *replica) observe(ctx context.Context) {
 	changes := make(chan raft.Observation, 1) // one that waits stands for those that come
 	o := raft.NewObserver(changes, false, func(o *raft.Observation) bool {

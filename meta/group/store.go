@@ -17,7 +17,7 @@ type store struct {
 	log       *journal
 	snapshots *raft.FileSnapshotStore
 	agreed    *agreed
-	news      *news
+	logEnds   *logEnds
 }
 
 // openStore opens what is in dir. Of a node that is alone there is no other copy.
@@ -41,7 +41,7 @@ func openStore(dir string, on medium, alone bool, log *slog.Logger) (*store, err
 	if err != nil {
 		return nil, errors.Join(err, journal.Close())
 	}
-	return &store{journal, snapshots, agreed, &journal.news}, nil
+	return &store{journal, snapshots, agreed, &journal.logEnds}, nil
 }
 
 // check finds out whether a snapshot and the log after it are whole: Raft takes

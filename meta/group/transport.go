@@ -30,9 +30,9 @@ type transport struct {
 	raft.Transport
 	raft.WithPreVote
 	raft.WithClose
-	stays func(id raft.ServerID) bool // in Raft's configuration
-	news  *news
-	ended chan struct{}
+	stays   func(id raft.ServerID) bool // in Raft's configuration
+	logEnds *logEnds
+	ended   chan struct{}
 
 	mu struct {
 		sync.Mutex
@@ -78,8 +78,8 @@ const (
 )
 
 // newTransport is one by way of a network transport.
-func newTransport(t *raft.NetworkTransport, n *news, stays func(raft.ServerID) bool) *transport {
-	c := &transport{Transport: t, WithPreVote: t, WithClose: t, stays: stays, news: n, ended: make(chan struct{})}
+func newTransport(t *raft.NetworkTransport, n *logEnds, stays func(raft.ServerID) bool) *transport {
+	c := &transport{Transport: t, WithPreVote: t, WithClose: t, stays: stays, logEnds: n, ended: make(chan struct{})}
 	c.mu.peers = make(map[raft.ServerID]*peer)
 	return c
 }
@@ -154,7 +154,7 @@ func (c *transport) has(id raft.ServerID, term, index uint64) bool {
 // called ends waiting for a node that says that it hears nothing, and connections
 // on which nothing arrives.
 func (c *transport) called(id raft.ServerID) {
-	defer c.news.again()
+	defer c.logEnds.again()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.peer(id)
@@ -167,7 +167,7 @@ func (c *transport) called(id raft.ServerID) {
 
 // giveUp ends all waiting for answers of other nodes, and for more to bring to them.
 func (c *transport) giveUp() {
-	defer c.news.again()
+	defer c.logEnds.again()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.mu.peers {
@@ -203,7 +203,7 @@ func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, reque
 		}
 		switch {
 		case response.Term > request.Term:
-			c.news.again() // Raft learns that another may lead from what is no heartbeat
+			c.logEnds.again() // Raft learns that another may lead from what is no heartbeat
 		case response.Success && len(request.Entries) == 0 && !isHeartbeat(request):
 			c.rest(request)
 		}
@@ -215,7 +215,7 @@ func (c *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, reque
 
 // rest returns when there is more to bring to a follower that has all that a request says.
 func (c *transport) rest(r *raft.AppendEntriesRequest) {
-	more := c.news.after(r.PrevLogEntry, r.LeaderCommitIndex)
+	more := c.logEnds.after(r.PrevLogEntry, r.LeaderCommitIndex)
 	if more == nil {
 		return
 	}

@@ -33,7 +33,7 @@ func (w *wall) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallS
 
 // transportBy is a transport by way of any other.
 func transportBy(t raft.Transport, stays func(raft.ServerID) bool) *transport {
-	c := newTransport(nil, new(news), stays)
+	c := newTransport(nil, new(logEnds), stays)
 	c.Transport = t
 	return c
 }
@@ -161,8 +161,8 @@ func TestTheTransportRestsUntilThereIsMore(t *testing.T) {
 		rests   time.Duration
 	}{
 		{"nothing", all, true, func(*transport) {}, idle},
-		{"an entry is agreed on", all, true, func(c *transport) { c.news.executes(7) }, 10 * time.Millisecond},
-		{"an entry is written", all, true, func(c *transport) { c.news.stores(8) }, 10 * time.Millisecond},
+		{"an entry is agreed on", all, true, func(c *transport) { c.logEnds.executes(7) }, 10 * time.Millisecond},
+		{"an entry is written", all, true, func(c *transport) { c.logEnds.stores(8) }, 10 * time.Millisecond},
 		{"the follower says that it hears nothing", all, true, func(c *transport) { c.called("a") }, 10 * time.Millisecond},
 		{"another may lead", all, true, func(c *transport) {
 			c.AppendEntries("a", "", &raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{Term: 2})
@@ -181,8 +181,8 @@ func TestTheTransportRestsUntilThereIsMore(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := transportBy(followed{takes: tt.takes}, func(raft.ServerID) bool { return true })
-				c.news.stores(7)
-				c.news.executes(6)
+				c.logEnds.stores(7)
+				c.logEnds.executes(6)
 				if tt.then != nil {
 					time.AfterFunc(10*time.Millisecond, func() { tt.then(c) })
 				}

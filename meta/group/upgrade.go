@@ -12,7 +12,7 @@ import (
 // the next: once, when all of its nodes have said that they understand them.
 type upgrade struct {
 	config   *Config
-	seen     *sightings
+	seen     *liveness
 	executor *executor
 	warnings *warnings
 }

@@ -16,8 +16,8 @@ type heartbeat struct {
 	Leader  string `json:"leader,omitempty"` // who leads, as it knows; not said in a cluster of the release before
 }
 
-// sightings are the answers of each node since this one has led: for how long it was
-// asked in vain, and what it said. They begin anew with each lead, so that no node is taken
+// liveness has the answers of each node since this one has led: for how long it was
+// asked in vain, and what it said. It begins anew with each lead, so that no node is taken
 // for dead because of what another leader heard; a node that has never led has none.
 //
 // A node is judged by the rounds in which it was asked and did not answer, and not by the
@@ -25,7 +25,7 @@ type heartbeat struct {
 // So a round counts for as long as it took, but for no more than a node has to answer.
 //
 // Any goroutine may look and note. The lock is held for no more than that.
-type sightings struct {
+type liveness struct {
 	dead time.Duration // asked in vain
 	most time.Duration // that one round counts
 	mu   struct {
@@ -42,7 +42,7 @@ type sightings struct {
 
 // begin forgets all, when this node begins to lead. The nodes that there are have until
 // dead is over to answer.
-func (s *sightings) begin(ids []string, now time.Time) {
+func (s *liveness) begin(ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.vain, s.mu.last = make(map[string]time.Duration), make(map[string]int)
@@ -54,7 +54,7 @@ func (s *sightings) begin(ids []string, now time.Time) {
 }
 
 // looked notes that all nodes were asked, and have answered by now if they do.
-func (s *sightings) looked(now time.Time) {
+func (s *liveness) looked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	took := min(now.Sub(s.mu.ended), s.most)
@@ -67,7 +67,7 @@ func (s *sightings) looked(now time.Time) {
 }
 
 // saw notes what a node has said when this one's clock showed what it shows.
-func (s *sightings) saw(id string, p heartbeat, clock time.Time) {
+func (s *liveness) saw(id string, p heartbeat, clock time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hear(id)
@@ -75,11 +75,11 @@ func (s *sightings) saw(id string, p heartbeat, clock time.Time) {
 }
 
 // hear notes that a node has said something. The lock is held.
-func (s *sightings) hear(id string) { s.mu.vain[id], s.mu.last[id] = 0, s.mu.round }
+func (s *liveness) hear(id string) { s.mu.vain[id], s.mu.last[id] = 0, s.mu.round }
 
 // doubt notes how far off a node's clock seems to be that does not answer. One that was asked
 // for the first time has until dead is over.
-func (s *sightings) doubt(id string, ahead time.Duration) {
+func (s *liveness) doubt(id string, ahead time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.off[id] = ahead
@@ -89,14 +89,14 @@ func (s *sightings) doubt(id string, ahead time.Duration) {
 }
 
 // ahead is the time that the clock of a node was ahead of this one's.
-func (s *sightings) ahead(id string) time.Duration {
+func (s *liveness) ahead(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.off[id]
 }
 
 // heard notes that a node has said something.
-func (s *sightings) heard(id string) {
+func (s *liveness) heard(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.round > 0 {
@@ -105,7 +105,7 @@ func (s *sightings) heard(id string) {
 }
 
 // found notes that a node has begun.
-func (s *sightings) found(id string) {
+func (s *liveness) found(id string) {
 	s.heard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *sightings) found(id string) {
 }
 
 // lose notes that a node has nothing of what Raft counts on.
-func (s *sightings) lose(id string) {
+func (s *liveness) lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.round > 0 {
@@ -123,7 +123,7 @@ func (s *sightings) lose(id string) {
 }
 
 // isLost reports whether the log of a node is lost.
-func (s *sightings) isLost(id string) bool {
+func (s *liveness) isLost(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.lost[id]
@@ -131,7 +131,7 @@ func (s *sightings) isLost(id string) bool {
 
 // signs reports whether a node has said that it has the authority's key, and
 // whether it has said anything.
-func (s *sightings) signs(id string) (signs, known bool) {
+func (s *liveness) signs(id string) (signs, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, known := s.mu.said[id]
@@ -140,7 +140,7 @@ func (s *sightings) signs(id string) (signs, known bool) {
 
 // speaks is the newest version of commands that a node understands, if it has said
 // anything.
-func (s *sightings) speaks(id string) (version int, known bool) {
+func (s *liveness) speaks(id string) (version int, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, known := s.mu.said[id]
@@ -148,21 +148,21 @@ func (s *sightings) speaks(id string) (version int, known bool) {
 }
 
 // applied is the index that a node had applied when it answered last.
-func (s *sightings) applied(id string) uint64 {
+func (s *liveness) applied(id string) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.said[id].Applied
 }
 
 // answered reports whether a node has said anything since this one leads.
-func (s *sightings) answered(id string) bool {
+func (s *liveness) answered(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.last[id] > 0
 }
 
 // asked reports whether a node was asked, or has said something.
-func (s *sightings) asked(id string) bool {
+func (s *liveness) asked(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.mu.vain[id]
@@ -170,7 +170,7 @@ func (s *sightings) asked(id string) bool {
 }
 
 // live reports whether a node has answered lately.
-func (s *sightings) live(id string) bool {
+func (s *liveness) live(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	vain, known := s.mu.vain[id]

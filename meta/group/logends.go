@@ -2,9 +2,9 @@ package group
 
 import "sync"
 
-// The news are the ends of this node's log, and of what its machine has executed of it:
+// logEnds are the ends of this node's log, and of what its machine has executed of it:
 // what a leader has to bring to its followers. The lock guards all of it.
-type news struct {
+type logEnds struct {
 	mu struct {
 		sync.Mutex
 		stored, executed uint64
@@ -13,7 +13,7 @@ type news struct {
 }
 
 // stores notes that the log ends there, which may be before where it ended.
-func (n *news) stores(index uint64) {
+func (n *logEnds) stores(index uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mu.stored = index
@@ -21,7 +21,7 @@ func (n *news) stores(index uint64) {
 }
 
 // executes notes that the machine has come so far.
-func (n *news) executes(index uint64) {
+func (n *logEnds) executes(index uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.mu.executed = index
@@ -29,14 +29,14 @@ func (n *news) executes(index uint64) {
 }
 
 // again wakes the goroutines that wait, though there is no more.
-func (n *news) again() {
+func (n *logEnds) again() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tell()
 }
 
 // tell wakes the goroutines that wait. The lock is held.
-func (n *news) tell() {
+func (n *logEnds) tell() {
 	if n.mu.more != nil {
 		close(n.mu.more)
 		n.mu.more = nil
@@ -45,7 +45,7 @@ func (n *news) tell() {
 
 // after is closed when there is more than what was stored and executed up to there; nil if
 // there is already.
-func (n *news) after(stored, executed uint64) <-chan struct{} {
+func (n *logEnds) after(stored, executed uint64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.mu.stored > stored || n.mu.executed > executed {
@@ -56,14 +56,14 @@ func (n *news) after(stored, executed uint64) <-chan struct{} {
 
 // next is closed when something was stored or executed. Ask for it before looking at what
 // there is.
-func (n *news) next() <-chan struct{} {
+func (n *logEnds) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.wait()
 }
 
 // wait is closed by what comes next. The lock is held.
-func (n *news) wait() <-chan struct{} {
+func (n *logEnds) wait() <-chan struct{} {
 	if n.mu.more == nil {
 		n.mu.more = make(chan struct{})
 	}
