@@ -332,7 +332,7 @@ func (p shuffleCommands) reset() *cobra.Command {
 		Short: "Begin a stage anew, without its maps",
 		Long: `Begin a stage anew: what is committed is removed, on all nodes, and map tasks have
 to run again. Its spec stays. A part that was opened before keeps its bytes, and is
-ESTALE when it is opened once more by its descriptor: no reader mixes two runs.`,
+ESTALE when it is opened once more by its descriptor: no reader mixes old and new bytes.`,
 		Args:              wants("JOB/STAGE"),
 		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {

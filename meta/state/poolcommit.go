@@ -82,7 +82,7 @@ func (p *pool) admit(s *state, job string, g *PoolStage, is Commit) (Commit, err
 	case ok && !lost:
 		return has, nil
 	case lost && (has.Sum != is.Sum || has.Size != is.Size): // readers may have read some of those bytes
-		return Commit{}, meta.Worded(meta.ErrUnequal, "map %d of stage %s was lost, and this attempt has other bytes, so that a reader could mix two runs; begin the stage anew: rankfs shuffle reset %s/%s",
+		return Commit{}, meta.Worded(meta.ErrUnequal, "map %d of stage %s was lost, and this attempt has other bytes, so that a reader could mix two attempts; begin the stage anew: rankfs shuffle reset %s/%s",
 			is.Map, g.Name, job, g.Name)
 	}
 	if err := first(is.check(g.Spec), must(is.Name == "", meta.ErrInvalid)); err != nil {

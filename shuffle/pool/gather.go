@@ -32,11 +32,11 @@ type column struct {
 	}
 }
 
-// A standing is that of a node that may be asked, in the order in which nodes are.
-type standing int
+// A nodeState says how soon a node is asked: those of the first are asked first.
+type nodeState int
 
 const (
-	isUp standing = iota
+	isUp nodeState = iota
 	isDown
 	isSlow // it said nothing lately
 )
@@ -48,7 +48,7 @@ func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 	failed.mu.Lock()
 	defer failed.mu.Unlock()
 	up := up(p.pool.config.Nodes())
-	standing := func(id string) standing {
+	stateOf := func(id string) nodeState {
 		switch {
 		case failed.slow.are(id):
 			return isSlow
@@ -72,14 +72,14 @@ func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 		if len(left) == 0 {
 			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed.of))...))
 		}
-		slices.SortStableFunc(left, func(a, b string) int { return cmp.Compare(standing(a), standing(b)) })
+		slices.SortStableFunc(left, func(a, b string) int { return cmp.Compare(stateOf(a), stateOf(b)) })
 		s := from[left[0]]
 		if s == nil {
 			s = &demand{node: left[0], hurry: true}
 			from[left[0]] = s
 		}
 		s.maps = append(s.maps, i)
-		s.hurry = s.hurry && len(left) > 1 && standing(left[1]) == isUp
+		s.hurry = s.hurry && len(left) > 1 && stateOf(left[1]) == isUp
 	}
 	all := make([]demand, 0, 1+len(from))
 	if here.maps != nil {
