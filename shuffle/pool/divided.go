@@ -14,6 +14,7 @@ import (
 	"rankfs/meta/fault"
 	"rankfs/meta/state"
 	"rankfs/shuffle/record"
+	"rankfs/shuffle/turns"
 )
 
 // offsets are the offsets that an attempt's writer has given.
@@ -37,7 +38,7 @@ func divisor(spec meta.Stage) uint64 {
 
 // divideInTurn is divide, once it is the turn of the job.
 func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given offsets) (offsets, error) {
-	done, err := s.files.work.take(ctx, partyOf(g), 1, s.size)
+	done, err := s.files.work.Take(ctx, turns.PartyOf(g), 1, s.size)
 	if err != nil {
 		return nil, fmt.Errorf("divide it, which waits for others: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/turns"
 )
 
 // files are the files of a job on this node: a file system in memory, mounted on a directory
@@ -22,7 +23,7 @@ type files struct {
 	*share
 	mapFiles
 	number     uint64
-	work       *shares
+	work       *turns.Shares
 	inspecting chan struct{} // has room for one
 	promised   promises
 	tailed     tailed

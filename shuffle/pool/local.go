@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/turns"
 )
 
 // A local has the files of jobs on this node. The lock mu guards the table alone, so that
@@ -19,8 +20,8 @@ import (
 type local struct {
 	*agreed
 	budget *budget
-	disk   *disk   // nil if there is none
-	work   *shares // of processors, to divide maps and merge parts
+	disk   *disk         // nil if there is none
+	work   *turns.Shares // of processors, to divide maps and merge parts
 
 	making sync.Mutex // before mu; held while file systems are mounted and opened
 
@@ -31,7 +32,7 @@ type local struct {
 }
 
 func newLocal(a *agreed, b *budget) *local {
-	l := &local{agreed: a, budget: b, work: newShares(int64(runtime.GOMAXPROCS(0)))}
+	l := &local{agreed: a, budget: b, work: turns.New(int64(runtime.GOMAXPROCS(0)))}
 	l.mu.jobs = make(map[uint64]*files)
 	return l
 }

@@ -8,18 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta/fault"
+	"rankfs/shuffle/turns"
 )
 
 // A mergeRoom bounds the bytes that parts of this node take while they are merged: to a
 // quarter of what the pool may have in memory, or the least that one part takes.
 type mergeRoom struct {
 	bytes int64
-	*shares
+	*turns.Shares
 }
 
 func newMergeRoom(ram int64) mergeRoom {
 	n := max(1, ram/4)
-	return mergeRoom{n, newShares(n)}
+	return mergeRoom{n, turns.New(n)}
 }
 
 // Of a run that is merged in portions there are three: one that is merged, the one before it,
@@ -41,12 +42,12 @@ func (r mergeRoom) portion(runs int) int64 {
 
 // hold takes that of the room, until give is called, for so many bytes that a part takes.
 func (p *merger) hold(ctx context.Context, n int64) (give func(), err error) {
-	return p.waits(p.pool.merging.take(ctx, p.by, n, n))
+	return p.waits(p.pool.merging.Take(ctx, p.by, n, n))
 }
 
 // work waits for a processor to merge pieces with, until give is called.
 func (p *merger) work(ctx context.Context, bytes int64) (give func(), err error) {
-	return p.waits(p.pool.local.work.take(ctx, p.by, 1, bytes))
+	return p.waits(p.pool.local.work.Take(ctx, p.by, 1, bytes))
 }
 
 func (p *merger) waits(give func(), err error) (func(), error) {

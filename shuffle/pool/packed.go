@@ -9,6 +9,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"rankfs/meta"
+	"rankfs/shuffle/turns"
 )
 
 // What goes between nodes of a stage with compress= in its spec is packed, block by block: maps
@@ -37,13 +38,13 @@ const mostPacking = 64
 
 // A packing has the presses by which a node packs. No press is held while its holder waits.
 type packing struct {
-	presses chan *press // one for each processor
-	turns   *shares     // of exchanges
+	presses chan *press   // one for each processor
+	turns   *turns.Shares // of exchanges
 }
 
 func newPacking() *packing {
 	n := runtime.GOMAXPROCS(0)
-	k := &packing{presses: make(chan *press, n), turns: newShares(mostPacking)}
+	k := &packing{presses: make(chan *press, n), turns: turns.New(mostPacking)}
 	for range n {
 		k.presses <- new(press)
 	}

@@ -31,7 +31,7 @@ type Part struct {
 func newPart(p *column, s record.Spec) *Part { return &Part{ranges: ranges{merger: merger{p, s}}} }
 
 // By is the number of its job, and the weight by which work for it counts.
-func (p *Part) By() (job, weight uint64) { return p.by.job, p.by.weight }
+func (p *Part) By() (job, weight uint64) { return p.by.Job, p.by.Weight }
 
 // Size is the length of the part.
 func (p *Part) Size() int64 { return p.size }

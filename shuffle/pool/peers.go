@@ -14,6 +14,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/turns"
 )
 
 // The calls of other nodes, by numbers that never change their meaning.
@@ -29,11 +30,13 @@ const (
 // The peers are the other nodes, as this one asks them.
 type peers struct {
 	*agreed
-	pulls, pushes *exchanges
+	pulls, pushes *turns.Exchanges
 	packing       *packing
 }
 
-func newPeers(a *agreed) peers { return peers{a, newExchanges(), newExchanges(), newPacking()} }
+func newPeers(a *agreed) peers {
+	return peers{a, turns.NewExchanges(), turns.NewExchanges(), newPacking()}
+}
 
 // A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
 type PieceRequest struct {
@@ -49,11 +52,11 @@ type PieceRequest struct {
 type terms struct {
 	Stage, Generation uint64
 	Packed            meta.Compression
-	by                party
+	by                turns.Party
 }
 
 func termsOf(is state.PoolStage) terms {
-	return terms{is.Number, is.Generation, is.Spec.Packed, partyOf(is)}
+	return terms{is.Number, is.Generation, is.Spec.Packed, turns.PartyOf(is)}
 }
 
 // hurryTime is how long a node may say nothing to a request that is in a hurry. If it works on
@@ -197,16 +200,16 @@ type sent struct {
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
 	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number(), pushed{Packed: g.Spec.Packed}}
 	if r.Has > 0 {
-		err := p.send(ctx, node, partyOf(g), r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
+		err := p.send(ctx, node, turns.PartyOf(g), r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
 			return err
 		}
 	}
 	r.Has, r.Nonce = 0, 0
-	return p.send(ctx, node, partyOf(g), r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
+	return p.send(ctx, node, turns.PartyOf(g), r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
 }
 
-func (p peers) send(ctx context.Context, node string, by party, r copyRequest, s sent, rest io.Reader) error {
+func (p peers) send(ctx context.Context, node string, by turns.Party, r copyRequest, s sent, rest io.Reader) error {
 	r.Plain = uint64(r.bytes())
 	body, err := json.Marshal(r)
 	if err != nil {

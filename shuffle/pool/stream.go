@@ -229,7 +229,7 @@ func (s *stream) close() {
 func (is *portion) reserve(p *merger, head, n int) error {
 	b, err := p.memory(int64(head + n))
 	if err == nil {
-		is.room, is.head, is.give = b, head, p.pool.merging.charge(int64(head+n))
+		is.room, is.head, is.give = b, head, p.pool.merging.Charge(int64(head+n))
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/turns"
 )
 
 // What is written of attempts goes to the nodes that are to have copies while it is written:
@@ -271,5 +272,5 @@ func (all *tails) more(ctx context.Context, t *tail, node string, file *os.File,
 	if err != nil {
 		return err
 	}
-	return all.push(ctx, node, partyOf(t.is), wire.Request{Call: pushTail, Body: body}, is, wire.From(io.NewSectionReader(file, at, n)))
+	return all.push(ctx, node, turns.PartyOf(t.is), wire.Request{Call: pushTail, Body: body}, is, wire.From(io.NewSectionReader(file, at, n)))
 }

@@ -9,10 +9,11 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/wire"
 	"rankfs/shuffle/placement"
+	"rankfs/shuffle/turns"
 )
 
 // push gives a node what a feed has for a job, while it is up, in the way that the request says.
-func (p peers) push(ctx context.Context, node string, by party, q wire.Request, is pushed, feed wire.Feed) error {
+func (p peers) push(ctx context.Context, node string, by turns.Party, q wire.Request, is pushed, feed wire.Feed) error {
 	q.Bytes = is.Plain
 	return p.exchange(ctx, p.pushes, node, by, q, is.Packed, func(ctx context.Context) error {
 		if is.Packed != meta.Uncompressed {
@@ -27,7 +28,7 @@ func (p peers) push(ctx context.Context, node string, by party, q wire.Request, 
 
 // pull has a node write what is asked for, for a job, into parts of memory, while it is up. It
 // comes packed if the request says so.
-func (p peers) pull(ctx context.Context, node string, by party, q wire.Request, packed meta.Compression, parts ...[]byte) error {
+func (p peers) pull(ctx context.Context, node string, by turns.Party, q wire.Request, packed meta.Compression, parts ...[]byte) error {
 	return p.exchange(ctx, p.pulls, node, by, q, packed, func(ctx context.Context) error {
 		to, end, err := p.packing.sink(packed, q.Bytes, parts)
 		if err != nil {
@@ -40,13 +41,13 @@ func (p peers) pull(ctx context.Context, node string, by party, q wire.Request, 
 
 // exchange does one with a node when it is the turn of that job, and where something is packed its
 // turn for that.
-func (p peers) exchange(ctx context.Context, in *exchanges, node string, by party, q wire.Request, packed meta.Compression, do func(context.Context) error) error {
+func (p peers) exchange(ctx context.Context, in *turns.Exchanges, node string, by turns.Party, q wire.Request, packed meta.Compression, do func(context.Context) error) error {
 	return p.whileUp(ctx, node, func(ctx context.Context) error {
-		return in.inTurn(ctx, node, by, q, func() error {
+		return in.InTurn(ctx, node, by, q, func() error {
 			if packed == meta.Uncompressed {
 				return do(ctx)
 			}
-			give, err := p.packing.turns.take(ctx, by, 1, int64(q.Bytes))
+			give, err := p.packing.turns.Take(ctx, by, 1, int64(q.Bytes))
 			if err != nil {
 				return err
 			}

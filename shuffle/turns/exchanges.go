@@ -1,4 +1,4 @@
-package pool
+package turns
 
 import (
 	"cmp"
@@ -14,20 +14,21 @@ import (
 // there are connections, so that an exchange waits here, where jobs have their shares.
 const mostExchanges = wire.Connections
 
-// exchanges are the exchanges to other nodes, in one direction. The lock guards the table.
-type exchanges struct {
+// Exchanges are the exchanges to other nodes, in one direction. The lock guards the table.
+type Exchanges struct {
 	mu sync.Mutex
-	to map[string]*shares
+	to map[string]*Shares
 }
 
-func newExchanges() *exchanges { return &exchanges{to: make(map[string]*shares)} }
+// NewExchanges are none with any node yet.
+func NewExchanges() *Exchanges { return &Exchanges{to: make(map[string]*Shares)} }
 
 // stuckTime is how long none of the exchanges with a node may end while another waits. Then
 // that one is given up: another node may be sooner.
 const stuckTime = 5 * time.Second
 
-// inTurn does an exchange with a node when it is the turn of that job.
-func (e *exchanges) inTurn(ctx context.Context, node string, by party, q wire.Request, exchange func() error) error {
+// InTurn does an exchange with a node when it is the turn of that job.
+func (e *Exchanges) InTurn(ctx context.Context, node string, by Party, q wire.Request, exchange func() error) error {
 	ticks := time.NewTicker(cmp.Or(q.Quiet, stuckTime))
 	defer ticks.Stop()
 	give, err := e.of(node).takeSoon(ctx, by, 1, int64(q.Bytes), ticks.C)
@@ -38,11 +39,11 @@ func (e *exchanges) inTurn(ctx context.Context, node string, by party, q wire.Re
 	return exchange()
 }
 
-func (e *exchanges) of(node string) *shares {
+func (e *Exchanges) of(node string) *Shares {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.to[node] == nil {
-		e.to[node] = newShares(mostExchanges)
+		e.to[node] = New(mostExchanges)
 	}
 	return e.to[node]
 }

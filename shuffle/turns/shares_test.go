@@ -1,4 +1,4 @@
-package pool
+package turns
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (c *request) isGranted() bool {
 func TestSharesByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const all = 4
-		s := newShares(all)
+		s := New(all)
 		weights := rapid.SliceOfN(rapid.Uint64Range(1, meta.MostWeight), 2, 5).Draw(t, "weights")
 		most := rapid.SliceOfN(rapid.Int64Range(1, 1000), len(weights), len(weights)).Draw(t, "most")
 		random := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
@@ -78,7 +78,7 @@ func TestSharesByWeight(t *testing.T) {
 // Who comes late has no right to what the others had before, nor do they keep anybody waiting
 // for what they had alone.
 func TestSharesOfWhoComesLate(t *testing.T) {
-	s := newShares(1)
+	s := New(1)
 	wait := make(map[uint64][]*request)
 	ask := func(job uint64, n int) {
 		for range n {
@@ -111,14 +111,14 @@ func TestSharesOfWhoComesLate(t *testing.T) {
 // Who leaves has had nothing, those behind it come, and nothing is left in the end.
 func TestSharesAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, random := newShares(3), rand.New(rand.NewPCG(7, 7))
+		s, random := New(3), rand.New(rand.NewPCG(7, 7))
 		var work sync.WaitGroup
 		for i := range 400 {
 			n, cost, wait, hold := 1+random.Int64N(5), random.Int64N(100), time.Duration(random.IntN(200))*time.Millisecond, time.Duration(random.IntN(9))*time.Millisecond
 			work.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), wait)
 				defer cancel()
-				give, err := s.take(ctx, party{uint64(i % 7), 1 + uint64(i%meta.MostWeight)}, n, cost)
+				give, err := s.Take(ctx, Party{uint64(i % 7), 1 + uint64(i%meta.MostWeight)}, n, cost)
 				if err != nil {
 					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Error(err)
@@ -142,17 +142,17 @@ func TestSharesAreLeft(t *testing.T) {
 // waits for as long as it takes.
 func TestSharesThatAreStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := func(s *shares, job uint64) (after time.Duration, err error) {
+		one := func(s *Shares, job uint64) (after time.Duration, err error) {
 			ticks, begun := time.NewTicker(stuckTime), time.Now()
 			defer ticks.Stop()
-			give, err := s.takeSoon(t.Context(), party{job, 1}, 1, 1, ticks.C)
+			give, err := s.takeSoon(t.Context(), Party{job, 1}, 1, 1, ticks.C)
 			if err == nil {
 				give()
 			}
 			return time.Since(begun), err
 		}
-		stuck := newShares(1)
-		give, err := stuck.take(t.Context(), party{1, 1}, 1, 1)
+		stuck := New(1)
+		give, err := stuck.Take(t.Context(), Party{1, 1}, 1, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,10 +163,10 @@ func TestSharesThatAreStuck(t *testing.T) {
 		if after, err := one(stuck, 2); err != nil || after != 0 {
 			t.Errorf("after %v: %v", after, err)
 		}
-		moving := newShares(1)
+		moving := New(1)
 		for range 20 { // of a weight that lets all of them go first
 			go func() {
-				give, err := moving.take(t.Context(), party{1, meta.MostWeight}, 1, 1)
+				give, err := moving.Take(t.Context(), Party{1, meta.MostWeight}, 1, 1)
 				if err != nil {
 					t.Error(err)
 				}
@@ -177,37 +177,6 @@ func TestSharesThatAreStuck(t *testing.T) {
 		synctest.Wait()
 		if after, err := one(moving, 1); err != nil || after != 20*(stuckTime-time.Second) {
 			t.Errorf("behind others, after %v: %v", after, err)
-		}
-	})
-}
-
-// What the records of a merge take that are longer than its portions counts, too: the next one
-// waits until it is given back.
-func TestLongRecordsCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &merger{column: &column{pool: &Pool{merging: newMergeRoom(4 << 20)}}}
-		var is portion
-		if err := is.reserve(p, 0, 2<<20); err != nil {
-			t.Fatal(err)
-		}
-		held := make(chan func())
-		go func() {
-			give, err := p.hold(t.Context(), 1)
-			if err != nil {
-				t.Error(err)
-			}
-			held <- give
-		}()
-		synctest.Wait()
-		select {
-		case <-held:
-			t.Error("there was room beside a record of 2 MiB, and there is 1 MiB in all")
-		default:
-		}
-		is.close()
-		(<-held)()
-		if n := p.pool.merging.mu.used; n != 0 {
-			t.Errorf("%d bytes are taken at the end", n)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package pool
+package turns
 
 import (
 	"cmp"
@@ -11,20 +11,21 @@ import (
 	"rankfs/meta/state"
 )
 
-// A party is the job that some work is done for. The work counts by the
+// A Party is the job that some work is done for. The work counts by the
 // weight of its stage.
-type party struct {
-	job    uint64
-	weight uint64
+type Party struct {
+	Job    uint64 // its number
+	Weight uint64 // zero: the greatest
 }
 
-func partyOf(is state.PoolStage) party { return party{is.Job, is.Spec.Weighs()} }
+// PartyOf is the job of a stage, with the weight of that.
+func PartyOf(is state.PoolStage) Party { return Party{is.Job, is.Spec.Weighs()} }
 
 // Shares divide something of this node among the jobs that want it: those that wait come by
 // turns, so that what each has got, divided by its weight, is equal. A job that has had nothing
 // for a while has no right to that. Requests of one job come in their order, and one for much is
 // not passed by one for little. The lock guards all that may change.
-type shares struct {
+type Shares struct {
 	all int64
 
 	mu struct {
@@ -51,23 +52,24 @@ type request struct {
 	granted chan struct{} // is closed then
 }
 
-func newShares(all int64) *shares {
-	s := &shares{all: max(1, all)}
+// New divides so much.
+func New(all int64) *Shares {
+	s := &Shares{all: max(1, all)}
 	s.mu.by = make(map[uint64]*sharing)
 	return s
 }
 
-// take waits for n of it, or for all if that is less, until give is called, for work that
+// Take waits for n of it, or for all if that is less, until give is called, for work that
 // costs so much.
-func (s *shares) take(ctx context.Context, of party, n, cost int64) (give func(), err error) {
+func (s *Shares) Take(ctx context.Context, of Party, n, cost int64) (give func(), err error) {
 	return s.takeSoon(ctx, of, n, cost, nil)
 }
 
 // takeSoon is take for a caller that leaves, with ErrBusy, when a tick has come and none of it
 // was given back since the one before.
-func (s *shares) takeSoon(ctx context.Context, of party, n, cost int64, ticks <-chan time.Time) (give func(), err error) {
-	c := &request{min(n, s.all), cost, cmp.Or(of.weight, meta.MostWeight), make(chan struct{})}
-	s.ask(of.job, c)
+func (s *Shares) takeSoon(ctx context.Context, of Party, n, cost int64, ticks <-chan time.Time) (give func(), err error) {
+	c := &request{min(n, s.all), cost, cmp.Or(of.Weight, meta.MostWeight), make(chan struct{})}
+	s.ask(of.Job, c)
 	for before := s.given(); err == nil; {
 		select {
 		case <-c.granted:
@@ -82,20 +84,20 @@ func (s *shares) takeSoon(ctx context.Context, of party, n, cost int64, ticks <-
 			before = now
 		}
 	}
-	if s.leave(of.job, c) {
+	if s.leave(of.Job, c) {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { s.give(c.n) }), nil
 }
 
 // given is the number of times that some of it was given back.
-func (s *shares) given() uint64 {
+func (s *Shares) given() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.given
 }
 
-func (s *shares) ask(job uint64, c *request) {
+func (s *Shares) ask(job uint64, c *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.mu.by[job]
@@ -112,7 +114,7 @@ func (s *shares) ask(job uint64, c *request) {
 }
 
 // leave reports whether a request is withdrawn before it was granted.
-func (s *shares) leave(job uint64, c *request) bool {
+func (s *Shares) leave(job uint64, c *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.mu.by[job]
@@ -128,16 +130,16 @@ func (s *shares) leave(job uint64, c *request) bool {
 	return true
 }
 
-// charge takes n of it, until give is called, for work that has begun and cannot wait: whether
+// Charge takes n of it, until give is called, for work that has begun and cannot wait: whether
 // there is so much or not. Others wait the longer.
-func (s *shares) charge(n int64) (give func()) {
+func (s *Shares) Charge(n int64) (give func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.used += n
 	return sync.OnceFunc(func() { s.give(n) })
 }
 
-func (s *shares) give(n int64) {
+func (s *Shares) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.used -= n
@@ -146,7 +148,7 @@ func (s *shares) give(n int64) {
 }
 
 // grant gives as much as there is. The lock is held.
-func (s *shares) grant() {
+func (s *Shares) grant() {
 	for {
 		next := s.next()
 		if next == nil && s.mu.used == 0 {
@@ -171,7 +173,7 @@ func (s *shares) grant() {
 
 // next is the job whose turn it is. Those are forgotten that have no request and have got no more
 // than others. The lock is held.
-func (s *shares) next() (next *sharing) {
+func (s *Shares) next() (next *sharing) {
 	for id, j := range s.mu.by {
 		switch {
 		case len(j.wait) == 0 && j.got <= s.mu.got:
