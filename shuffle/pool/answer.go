@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/pieces"
 )
 
 // A server answers what other nodes ask.
@@ -202,11 +203,11 @@ func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Rea
 		f.tailed.forget(before)
 		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 	}
-	t := make(table, r.Table)
+	t := make(pieces.Table, r.Table)
 	if _, err := io.ReadFull(in, t); err != nil {
 		return err
 	}
-	if !t.is(r.Commit.Sum, r.Commit.Size) {
+	if !t.Is(r.Commit.Sum, r.Commit.Size) {
 		return fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
 	}
 	var err error
@@ -268,7 +269,7 @@ func (r copyRequest) check(g state.PoolStage, bytes uint64) error {
 	switch {
 	case r.Generation != g.Generation:
 		return fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.Has < 0 || r.Has > r.Commit.Size || r.Table != rowBytes*int64(g.Spec.Pieces()) || uint64(r.bytes()) != bytes,
+	case r.Has < 0 || r.Has > r.Commit.Size || r.Table != pieces.RowBytes*int64(g.Spec.Pieces()) || uint64(r.bytes()) != bytes,
 		r.Commit.Map >= g.Numbers(), len(r.Commit.Writer) != 16:
 		return fmt.Errorf("copy of map %d %w", r.Commit.Map, meta.ErrInvalid)
 	}

@@ -311,7 +311,7 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 	}
 	node := p.command.Node
 	c := state.Commit{
-		Map: blobNumber(node, one.name, info, s.table.sum()), Writer: node, Size: s.size, Sum: s.table.sum(), Name: one.name,
+		Map: blobNumber(node, one.name, info, s.table.Sum()), Writer: node, Size: s.size, Sum: s.table.Sum(), Name: one.name,
 	}
 	expect := p.files.expect(mapPath(p.stage.number, c))
 	if err := p.stage.copy(ctx, p.is, &c, s); err != nil {

@@ -156,7 +156,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	if _, err := f.reserve(ctx, g.job, from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
-	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.sum()}
+	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
 	defer f.expect(mapPath(g.number, c))()
 	if err := g.copy(ctx, is, &c, s); err != nil {
 		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))

@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // The copies are those of maps that this node has. None is used unchecked: a table against
@@ -115,8 +116,8 @@ func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, par
 		}
 		begin := one.begin
 		for k := range all {
-			end := one.rows.end(uint64(k))
-			all[k][i] = piece{end - begin, one.rows.sumOf(uint64(k)), begin}
+			end := one.rows.End(uint64(k))
+			all[k][i] = piece{end - begin, one.rows.SumOf(uint64(k)), begin}
 			begin = end
 		}
 		f.open.give(one.openedMap)
@@ -200,7 +201,7 @@ func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
 	one, err := f.find(r, r.Maps[0])
 	if err == nil {
 		defer f.open.give(one.openedMap)
-		err = drain(one.checked())
+		err = pieces.Drain(one.checked())
 	}
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }
@@ -209,16 +210,16 @@ func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
 func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
 	for _, c := range r.Maps {
 		t, err := f.table(r.Stage, c)
-		if err == nil && t.parts() != uint64(len(parts)) {
-			err = fmt.Errorf("table of map %d %w: it has %d parts", c.Map, meta.ErrCorrupt, t.parts())
+		if err == nil && t.Parts() != uint64(len(parts)) {
+			err = fmt.Errorf("table of map %d %w: it has %d parts", c.Map, meta.ErrCorrupt, t.Parts())
 		}
 		if err != nil {
 			return cs.suspect(ctx, f, r.Stage, c, err)
 		}
 		begin := int64(0)
 		for i := range parts {
-			parts[i] += t.end(uint64(i)) - begin
-			begin = t.end(uint64(i))
+			parts[i] += t.End(uint64(i)) - begin
+			begin = t.End(uint64(i))
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // onDisk are files of a job with a disk of so many bytes, and with a directory in the place
@@ -43,13 +45,10 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	return f
 }
 
-func mapOfBytes(t *testing.T, b string) (string, state.Commit, table) {
+func mapOfBytes(t *testing.T, b string) (string, state.Commit, pieces.Table) {
 	t.Helper()
-	all, err := tableOf(inMemory(t, []byte(b)), whole(int64(len(b))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(b)), Sum: all.sum()}
+	all := pieces.AppendRow(nil, int64(len(b)), xxhash.Sum64String(b))
+	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(b)), Sum: all.Sum()}
 	return mapPath(9, c), c, all
 }
 

@@ -13,18 +13,19 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/fault"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
 	"rankfs/shuffle/turns"
 )
 
 // offsets are the offsets that an attempt's writer has given.
-func (f *files) offsets(spec meta.Stage, name string, size int64) (offsets, error) {
-	return readOffsets(f.store().at(name+idx), spec, size)
+func (f *files) offsets(spec meta.Stage, name string, size int64) (pieces.Offsets, error) {
+	return pieces.ReadOffsets(f.store().at(name+idx), spec, size)
 }
 
 // divides reports whether the pool puts the records of an attempt in order: it has no offsets,
 // or they are to be sorted.
-func divides(spec meta.Stage, given offsets) bool {
+func divides(spec meta.Stage, given pieces.Offsets) bool {
 	return spec.Records.Kind != meta.NoRecords && (given == nil || record.Spec(spec.Records).Ordered())
 }
 
@@ -37,7 +38,7 @@ func divisor(spec meta.Stage) uint64 {
 }
 
 // divideInTurn is divide, once it is the turn of the job.
-func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given offsets) (offsets, error) {
+func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given pieces.Offsets) (pieces.Offsets, error) {
 	done, err := s.files.work.Take(ctx, turns.PartyOf(g), 1, s.size)
 	if err != nil {
 		return nil, fmt.Errorf("divide it, which waits for others: %w", err)
@@ -50,7 +51,7 @@ func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given off
 // if these stand so already, that one, and what comes after them. It is made in the job's
 // memory, and so is the index by which records are sorted; what it is depends on the bytes
 // that were written and on the spec alone.
-func (s *sealing) divide(ctx context.Context, spec meta.Stage, given offsets) (offsets, error) {
+func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offsets) (pieces.Offsets, error) {
 	used := arenas{dir: s.files.dir}
 	from, err := mapWhole(s.source, s.size, unix.PROT_READ)
 	if err != nil {

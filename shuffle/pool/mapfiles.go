@@ -16,6 +16,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/pieces"
 )
 
 // mapFiles are the files of the maps that a job has on this node: in memory, or on the disk.
@@ -134,7 +135,7 @@ func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
 
 // take keeps a map of which r has the bytes: on the disk if there is one. What has to last
 // is nowhere else.
-func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t table, r io.Reader) error {
+func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t pieces.Table, r io.Reader) error {
 	switch {
 	case f.disk != nil:
 		if err := f.disk.put(ctx, name, t, r, lasting); err != errFull || lasting {
@@ -148,7 +149,7 @@ func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t table,
 
 // copyToDisk has a map on the disk, too.
 func (f *mapFiles) copyToDisk(ctx context.Context, stage uint64, c state.Commit) error {
-	return f.checked(stage, c, func(m *openedMap, t table) error {
+	return f.checked(stage, c, func(m *openedMap, t pieces.Table) error {
 		return f.disk.put(ctx, mapPath(stage, c), t, io.NewSectionReader(m, 0, c.Size+1), true)
 	})
 }
@@ -174,8 +175,8 @@ func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err 
 }
 
 // table is the table of a map that is here.
-func (f *mapFiles) table(stage uint64, c state.Commit) (t table, err error) {
-	err = f.checked(stage, c, func(_ *openedMap, is table) error {
+func (f *mapFiles) table(stage uint64, c state.Commit) (t pieces.Table, err error) {
+	err = f.checked(stage, c, func(_ *openedMap, is pieces.Table) error {
 		t = is
 		return nil
 	})
@@ -183,13 +184,13 @@ func (f *mapFiles) table(stage uint64, c state.Commit) (t table, err error) {
 }
 
 // check reads the table of a map.
-func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (table, error) {
+func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (pieces.Table, error) {
 	b, err := io.ReadAll(io.NewSectionReader(&m.table, 0, m.tableBytes()))
 	if err != nil {
 		return nil, err
 	}
-	t := table(b)
-	if !t.is(c.Sum, c.Size) {
+	t := pieces.Table(b)
+	if !t.Is(c.Sum, c.Size) {
 		return nil, fmt.Errorf("table of map %d %w", c.Map, meta.ErrCorrupt)
 	}
 	f.mu.Lock()
@@ -209,7 +210,7 @@ func (f *mapFiles) forget(name string) {
 // rows are the rows of the table for some parts of a map, from that of the request on, or if whole
 // for all, and where the first piece begins. Of a table that is known these are read alone: one
 // that has changed since does not fit the bytes.
-func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit, parts int) (rows table, begin int64, err error) {
+func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit, parts int) (rows pieces.Table, begin int64, err error) {
 	f.mu.Lock()
 	known := f.mu.tables[name]
 	f.mu.Unlock()
@@ -219,27 +220,27 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 			return all, 0, err
 		}
 	}
-	all := make(table, rowBytes*(1+parts)) // that of the part before says where the first one begins
+	all := make(pieces.Table, pieces.RowBytes*(1+parts)) // that of the part before says where the first one begins
 	if r.Part == 0 {
-		_, err = m.readTable(all[rowBytes:], 0)
+		_, err = m.readTable(all[pieces.RowBytes:], 0)
 	} else {
-		_, err = m.readTable(all, rowBytes*int64(r.Part-1))
+		_, err = m.readTable(all, pieces.RowBytes*int64(r.Part-1))
 	}
 	if err != nil && err != io.EOF {
 		return nil, 0, err
 	}
 	for i := range uint64(parts) {
-		if begin, end := all.end(i), all.end(i+1); err != nil || begin < 0 || end < begin || end > c.Size {
+		if begin, end := all.End(i), all.End(i+1); err != nil || begin < 0 || end < begin || end > c.Size {
 			return nil, 0, fmt.Errorf("table of map %d %w: part %d is from byte %d to %d of %d", c.Map, meta.ErrCorrupt, r.Part+i, begin, end, c.Size)
 		}
 	}
-	return all[rowBytes:], all.end(0), nil
+	return all[pieces.RowBytes:], all.End(0), nil
 }
 
 // A found is a map that is here, with its rows of a part.
 type found struct {
 	*openedMap
-	rows  table
+	rows  pieces.Table
 	begin int64
 }
 
@@ -270,10 +271,10 @@ func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (found, e
 	if err != nil {
 		return found{}, err
 	}
-	return found{m, rowOf(nil, is.begin+is.n, is.sum), is.begin}, nil
+	return found{m, pieces.AppendRow(nil, is.begin+is.n, is.sum), is.begin}, nil
 }
 
-func (f found) length() int64 { return f.rows.length(f.begin) }
+func (f found) length() int64 { return f.rows.Length(f.begin) }
 
 // expect has the kernel bring from a disk what will be read, and what comes after that if
 // parts are read in order.
@@ -290,13 +291,13 @@ func (f found) read(dst []byte) error {
 	if n := f.length(); n != int64(len(dst)) {
 		return fmt.Errorf("it has %d bytes, not %d: %w", n, len(dst), meta.ErrCorrupt)
 	}
-	if len(dst) > bufferBytes {
+	if len(dst) > pieces.BufferBytes {
 		return f.readLong(dst)
 	}
 	switch _, err := f.ReadAt(dst, f.begin); {
 	case err != nil && err != io.EOF:
 		return err
-	case err != nil || !f.rows.match(dst, f.begin):
+	case err != nil || !f.rows.Match(dst, f.begin):
 		return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
 	}
 	return nil
@@ -304,19 +305,19 @@ func (f found) read(dst []byte) error {
 
 // readLong is read of what is summed while it is in the processor's cache.
 func (f found) readLong(dst []byte) error {
-	sums := f.rows.check(nil, f.begin)
-	for at := 0; at < len(dst); at += bufferBytes / 2 {
-		b := dst[at:min(at+bufferBytes/2, len(dst))]
+	sums := f.rows.Check(nil, f.begin)
+	for at := 0; at < len(dst); at += pieces.BufferBytes / 2 {
+		b := dst[at:min(at+pieces.BufferBytes/2, len(dst))]
 		if _, err := f.ReadAt(b, f.begin+int64(at)); err == io.EOF {
 			return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
 		} else if err != nil {
 			return err
 		}
-		if err := sums.add(b); err != nil {
+		if err := sums.Add(b); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(sums.add(nil), sums.ended())
+	return cmp.Or(sums.Add(nil), sums.Ended())
 }
 
 // readSome reads some bytes of the piece as they are.
@@ -349,7 +350,7 @@ func (f found) inMemory() (b []byte) {
 		return nil
 	}
 	_ = f.guard(func() error {
-		if f.rows.match(is, f.begin) {
+		if f.rows.Match(is, f.begin) {
 			b = is
 		}
 		return nil
@@ -374,8 +375,8 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 }
 
 // checked reads the pieces, and fails at the end of one that is not right.
-func (f found) checked() *pieces {
-	return f.rows.check(io.NewSectionReader(f, f.begin, f.length()), f.begin)
+func (f found) checked() *pieces.Reader {
+	return f.rows.Check(io.NewSectionReader(f, f.begin, f.length()), f.begin)
 }
 
 // sendSome sends some bytes of a piece as they are.
@@ -420,7 +421,7 @@ func (f *mapFiles) verify(stage uint64, c state.Commit) error {
 
 // verified calls then with a map that is here, once all of it is right.
 func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) error) error {
-	return f.checked(stage, c, func(m *openedMap, t table) error {
+	return f.checked(stage, c, func(m *openedMap, t pieces.Table) error {
 		if err := m.fits(t); err != nil {
 			return fmt.Errorf("map %d: %w", c.Map, err)
 		}
@@ -429,7 +430,7 @@ func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) 
 }
 
 // checked calls then with a map that is here, and its table, once that is right.
-func (f *mapFiles) checked(stage uint64, c state.Commit, then func(*openedMap, table) error) error {
+func (f *mapFiles) checked(stage uint64, c state.Commit, then func(*openedMap, pieces.Table) error) error {
 	name := mapPath(stage, c)
 	m, err := f.open.get(name, c.Size, f.openMap)
 	if err != nil {

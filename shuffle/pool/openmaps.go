@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/shuffle/pieces"
 )
 
 // What is open of maps to be read, of one job: so many at most, and each for so long after it
@@ -127,17 +129,17 @@ func (o *openMaps) give(m *openedMap) {
 }
 
 // fits checks all of a map by its table, and that nothing comes after.
-func (m *openedMap) fits(t table) error {
+func (m *openedMap) fits(t pieces.Table) error {
 	if m.bytes == nil || m.rest > 0 && m.table.bytes == nil {
-		return drain(t.check(io.NewSectionReader(m, 0, t.size()+1), 0))
+		return pieces.Drain(t.Check(io.NewSectionReader(m, 0, t.Size()+1), 0))
 	}
-	p := t.check(nil, 0)
+	p := t.Check(nil, 0)
 	return m.guard(func() error {
-		err := p.add(m.bytes)
+		err := p.Add(m.bytes)
 		if err == nil && m.rest > 0 {
-			err = p.add(m.table.bytes[m.tableBytes():])
+			err = p.Add(m.table.bytes[m.tableBytes():])
 		}
-		return errors.Join(err, p.ended())
+		return errors.Join(err, p.Ended())
 	})
 }
 
@@ -154,7 +156,7 @@ func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
 	if m.rest == 0 {
 		return m.mapped.ReadAt(b, off)
 	}
-	return joined{&m.mapped, m.mapped.size, io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
+	return pieces.Joined{First: &m.mapped, N: m.mapped.size, Rest: io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
 // A window has the bytes of a table that were read last, and those after them: a reader of part
@@ -163,7 +165,7 @@ type window struct {
 	mu    sync.Mutex
 	at    int64
 	bytes []byte
-	room  [64 * rowBytes]byte
+	room  [64 * pieces.RowBytes]byte
 }
 
 // readTable is ReadAt of the table.

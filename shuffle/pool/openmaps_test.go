@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // An opening has maps whose files have their names as content, and counts how often one is
@@ -252,21 +254,17 @@ func TestTableThatWasNotFinished(t *testing.T) {
 // one file, mapped or not; it has moved to the disk as one.
 func TestMapsInTwoFiles(t *testing.T) {
 	const text, after = "what was written", "what comes after it"
-	o := offsets(make([]byte, 8))
-	for _, end := range []int{4, len(text), len(text) + len(after)} {
-		o = binary.LittleEndian.AppendUint64(o, uint64(end))
+	var all pieces.Table
+	for _, piece := range []string{text[:4], text[4:], after} {
+		end := int64(len(piece))
+		if len(all) > 0 {
+			end += all.Size()
+		}
+		all = pieces.AppendRow(all, end, xxhash.Sum64String(piece))
 	}
 	for _, isMapped := range []bool{true, false} {
 		f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
-		sum := newSumming(o)
-		if err := errors.Join(sum.add(inMemory(t, []byte(text)), int64(len(text))), sum.add(inMemory(t, []byte(after)), int64(len(after)))); err != nil {
-			t.Fatal(err)
-		}
-		all, err := sum.end()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(text + after)), Sum: all.sum()}
+		c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(text + after)), Sum: all.Sum()}
 		name := mapPath(9, c)
 		if err := f.store().MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -279,7 +277,7 @@ func TestMapsInTwoFiles(t *testing.T) {
 		if !isMapped {
 			mappings.Add(mostMapped)
 		}
-		err = f.verify(9, c)
+		err := f.verify(9, c)
 		if !isMapped {
 			mappings.Add(-mostMapped)
 		}

@@ -14,6 +14,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/turns"
 )
 
@@ -159,12 +160,12 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 	if err != nil {
 		return err
 	}
-	t := make(table, rowBytes*g.Spec.Pieces())
+	t := make(pieces.Table, pieces.RowBytes*g.Spec.Pieces())
 	q := r.call(callPieces, len(t)+len(dst))
 	if err := p.pull(ctx, node, r.by, q, r.Packed, t, dst); err != nil {
 		return err
 	}
-	if c := r.Maps[0]; !t.is(c.Sum, c.Size) || !t.match(dst, 0) {
+	if c := r.Maps[0]; !t.Is(c.Sum, c.Size) || !t.Match(dst, 0) {
 		return fmt.Errorf("what came of map %d %w: it has other bytes than were committed", c.Map, meta.ErrCorrupt)
 	}
 	return nil
@@ -189,7 +190,7 @@ func (r copyRequest) bytes() int64 { return r.Table + r.Commit.Size - r.Has }
 
 // A sent is a copy to send.
 type sent struct {
-	table  table
+	table  pieces.Table
 	bytes  io.ReaderAt
 	agreed bool   // it is committed
 	ahead  *tail  // what went before; nil: nothing
@@ -206,7 +207,7 @@ func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c s
 		}
 	}
 	r.Has, r.Nonce = 0, 0
-	return p.send(ctx, node, turns.PartyOf(g), r, s, s.table.check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
+	return p.send(ctx, node, turns.PartyOf(g), r, s, s.table.Check(io.NewSectionReader(s.bytes, 0, c.Size), 0))
 }
 
 func (p peers) send(ctx context.Context, node string, by turns.Party, r copyRequest, s sent, rest io.Reader) error {

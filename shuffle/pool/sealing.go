@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // A sealing is a file that is written no more, as it is now.
@@ -23,7 +24,7 @@ type sealing struct {
 	source *os.File // what was written, which has the lease
 	file   *os.File // what is committed: the same, or what it was divided into
 	rest   *os.File // and what comes after that, if anything does
-	table  table
+	table  pieces.Table
 	size   int64    // of both
 	after  int64    // bytes of the rest
 	sums   []uint64 // of all pieces of the file, if they are known
@@ -32,11 +33,11 @@ type sealing struct {
 }
 
 // joined has the bytes that are committed.
-func (s *sealing) joined() joined {
+func (s *sealing) joined() pieces.Joined {
 	if s.rest == nil {
-		return joined{s.file, s.size, nil}
+		return pieces.Joined{First: s.file, N: s.size}
 	}
-	return joined{s.file, s.size - s.after, s.rest}
+	return pieces.Joined{First: s.file, N: s.size - s.after, Rest: s.rest}
 }
 
 // seal waits until a file cannot be written, and sums it. A lease tells: the kernel
@@ -68,7 +69,7 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 // sum divides the file, if the pool is to do that, and makes its table: of an attempt by its
 // offsets, of a blob as one piece.
 func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error {
-	o, err := whole(s.size), error(nil)
+	o, err := pieces.Whole(s.size), error(nil)
 	if !g.Blobs() {
 		o, err = s.files.offsets(g.Spec, name, s.size)
 	}
@@ -78,17 +79,17 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 	if err != nil {
 		return err
 	}
-	sum := newSumming(o)
+	sum := pieces.NewSumming(o)
 	if s.sums != nil {
-		sum.know(s.sums)
+		sum.Know(s.sums)
 	} else {
-		err = sum.add(s.file, s.size-s.after)
+		err = sum.Add(s.file, s.size-s.after)
 	}
 	if err == nil && s.rest != nil {
-		err = sum.add(s.rest, s.after)
+		err = sum.Add(s.rest, s.after)
 	}
 	if err == nil {
-		s.table, err = sum.end()
+		s.table, err = sum.End()
 	}
 	if errors.Is(err, unix.EFAULT) {
 		return meta.Worded(meta.ErrNoSpace, "holes in it take as much memory of the pool as other bytes, and there is no room: mount with a larger --pool-ram, remove jobs, or write smaller maps: %w", err)

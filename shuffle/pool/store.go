@@ -18,6 +18,7 @@ import (
 
 	"rankfs/meta/durable"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // A store is one of the places in which a job has maps.
@@ -111,20 +112,20 @@ func (s store) removeAll(name string) error {
 
 // put writes a map and its table, of which r has the bytes; if lasting so that both are on
 // the disk afterwards.
-func (s store) put(ctx context.Context, name string, t table, r io.Reader, lasting bool) error {
+func (s store) put(ctx context.Context, name string, t pieces.Table, r io.Reader, lasting bool) error {
 	if s.disk == nil {
 		return s.putBy(nil, name, t, r, lasting)
 	}
 	return s.disk.do(ctx, patience, func(e *diskWork) error { return s.putBy(e, name, t, r, lasting) })
 }
 
-func (s store) putBy(e *diskWork, name string, t table, r io.Reader, lasting bool) error {
+func (s store) putBy(e *diskWork, name string, t pieces.Table, r io.Reader, lasting bool) error {
 	if err := e.do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
 		return err
 	}
-	size := t.size()
+	size := t.Size()
 	err := beside(lasting, func() error { return s.place(e, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
-		func(table func() error) error { return s.place(e, name, size, t.check(r, 0), lasting, table) })
+		func(table func() error) error { return s.place(e, name, size, t.Check(r, 0), lasting, table) })
 	s.open.one(name) // what had the name before
 	if err != nil || !lasting {
 		return err
@@ -188,7 +189,7 @@ func (s store) place(e *diskWork, name string, size int64, r io.Reader, lasting 
 		return err
 	}
 	w := &output{work: e, file: f, lasting: lasting}
-	_, err = copyAll(w, e.reading(r))
+	_, err = pieces.Copy(w, e.reading(r))
 	if err == nil && lasting {
 		err = w.sync()
 	}
@@ -216,7 +217,7 @@ func (s store) placeTable(name string, size int64, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = copyAll(f, r)
+	_, err = pieces.Copy(f, r)
 	return errors.Join(err, f.Close())
 }
 
@@ -273,5 +274,5 @@ func (s store) hasTail(name string, size int64, c state.Commit) bool {
 		return false
 	}
 	table := info.Size() + size - c.Size
-	return table > 0 && table%rowBytes == 0
+	return table > 0 && table%pieces.RowBytes == 0
 }

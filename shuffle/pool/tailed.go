@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/shuffle/pieces"
 )
 
 // What a node keeps of attempts that are written on other nodes, of one job: so many, and each
@@ -97,7 +98,7 @@ func (t *tailedMap) take(n int64, r io.Reader) error {
 		return errFull
 	}
 	t.has += n
-	got, err := copyAll(io.NewOffsetWriter(t.file, t.has-n), r)
+	got, err := pieces.Copy(io.NewOffsetWriter(t.file, t.has-n), r)
 	if err == nil && got != n {
 		err = io.ErrUnexpectedEOF
 	}
@@ -205,7 +206,7 @@ func (all *tailed) end() {
 var errTail = meta.Worded(meta.ErrOvertaken, "what was sent of the map before is not here any more")
 
 // complete keeps a map of whose bytes so many came before it was committed, and r has the others.
-func (f *files) complete(lasting bool, name string, t table, before string, has int64, r io.Reader) error {
+func (f *files) complete(lasting bool, name string, t pieces.Table, before string, has int64, r io.Reader) error {
 	came := f.tailed.acquire(before)
 	if came == nil {
 		return errTail
@@ -218,11 +219,11 @@ func (f *files) complete(lasting bool, name string, t table, before string, has 
 	if err := came.cut(has); err != nil {
 		return err
 	}
-	all := t.check(io.MultiReader(io.NewSectionReader(came.file, 0, has), r), 0)
-	if _, err := copyAll(io.Discard, io.LimitReader(all, has)); err != nil {
+	all := t.Check(io.MultiReader(io.NewSectionReader(came.file, 0, has), r), 0)
+	if _, err := pieces.Copy(io.Discard, io.LimitReader(all, has)); err != nil {
 		return err
 	}
-	if err := came.take(t.size()-has, all); err != nil {
+	if err := came.take(t.Size()-has, all); err != nil {
 		return err
 	}
 	in := came.in
