@@ -282,5 +282,5 @@ func (d *disk) forget(dir string) {
 // What a disk says that takes nothing.
 var (
 	errFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
-	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for the shuffle pool: mount with --pool-nvme DIR:SIZE, or see in its log why that failed")
+	errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for its job: mount with --pool-nvme DIR:SIZE, or, if the log says that the disk had failed when the job was made, make the job anew")
 )
