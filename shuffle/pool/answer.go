@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
 )
 
@@ -17,7 +18,7 @@ import (
 type server struct {
 	*copies
 	repairs *repairTurns
-	packing *packing
+	packing *packing.Presses
 }
 
 func (s server) calls() (wire.Calls, wire.Pushes) {
@@ -122,9 +123,9 @@ func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer)
 // answer emits what was asked for, packed if that was.
 func (s server) answer(r PieceRequest, q wire.Request, a wire.Answer, feed func(emit func([]byte) error) error) error {
 	if r.Packed != meta.Uncompressed {
-		a.AtMost(mostPacked(q.Bytes))
+		a.AtMost(packing.MostPacked(q.Bytes))
 	}
-	return s.packing.pack(r.Packed, q.Bytes, a.Emit, feed)
+	return s.packing.Pack(r.Packed, q.Bytes, a.Emit, feed)
 }
 
 func (s server) sendWeights(ctx context.Context, q wire.Request, a wire.Answer) error {
@@ -157,13 +158,13 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err := json.Unmarshal(q.Body, &r); err != nil {
 		return nil, fmt.Errorf("copy of a map %w: %w", meta.ErrInvalid, err)
 	}
-	in, err := s.packing.intake(q, r.pushed, from)
+	in, err := s.packing.Intake(q, r.Pushed, from)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	j, g, err := s.numbered(ctx, r.Stage)
-	if err == nil && r.check(g, in.bytes) != nil { // of a spec, or a reset, that is on its way
+	if err == nil && r.check(g, in.Bytes) != nil { // of a spec, or a reset, that is on its way
 		if err = s.Know(ctx); err == nil {
 			j, g, err = s.numbered(ctx, r.Stage)
 		}
@@ -171,7 +172,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(g, in.bytes); err != nil {
+	if err := r.check(g, in.Bytes); err != nil {
 		return nil, err
 	}
 	f, err := s.files(j)
@@ -233,18 +234,18 @@ func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err := json.Unmarshal(q.Body, &r); err != nil {
 		return nil, fmt.Errorf("tail of a map %w: %w", meta.ErrInvalid, err)
 	}
-	in, err := s.packing.intake(q, r.pushed, from)
+	in, err := s.packing.Intake(q, r.Pushed, from)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer in.Close()
 	j, g, err := s.numbered(ctx, r.Stage)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Generation != g.Generation:
 		return nil, fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.At < 0 || in.bytes == 0 || in.bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
+	case r.At < 0 || in.Bytes == 0 || in.Bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
 		return nil, fmt.Errorf("tail of map %d %w", r.Map, meta.ErrInvalid)
 	}
 	f, err := s.files(j)
@@ -256,7 +257,7 @@ func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err != nil {
 		return nil, err
 	}
-	err = t.take(int64(in.bytes), in)
+	err = t.take(int64(in.Bytes), in)
 	if err != nil {
 		f.tailed.giveUp(t)
 		return nil, fmt.Errorf("tail of map %d: %w", r.Map, err)

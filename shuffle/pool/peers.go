@@ -14,6 +14,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/turns"
 )
@@ -32,11 +33,11 @@ const (
 type peers struct {
 	*agreed
 	pulls, pushes *turns.Exchanges
-	packing       *packing
+	packing       *packing.Presses
 }
 
 func newPeers(a *agreed) peers {
-	return peers{a, turns.NewExchanges(), turns.NewExchanges(), newPacking()}
+	return peers{a, turns.NewExchanges(), turns.NewExchanges(), packing.New()}
 }
 
 // A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
@@ -182,7 +183,7 @@ type copyRequest struct {
 	Has   int64  `json:",omitempty"`
 	Nonce uint64 `json:",omitempty"`
 
-	pushed
+	packing.Pushed
 }
 
 // bytes are the bytes of what comes: its table, and what it has not of the map.
@@ -199,7 +200,7 @@ type sent struct {
 
 // sendCopy gives a node a copy of an attempt: what it has not yet of it, if that is right.
 func (p peers) sendCopy(ctx context.Context, node string, g state.PoolStage, c state.Commit, s sent) error {
-	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number(), pushed{Packed: g.Spec.Packed}}
+	r := copyRequest{g.Number, g.Generation, c, int64(len(s.table)), s.agreed, min(s.ahead.has(node, g), c.Size), s.ahead.number(), packing.Pushed{Packed: g.Spec.Packed}}
 	if r.Has > 0 {
 		err := p.send(ctx, node, turns.PartyOf(g), r, s, io.NewSectionReader(s.bytes, r.Has, c.Size-r.Has))
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrCorrupt) {
@@ -216,7 +217,7 @@ func (p peers) send(ctx context.Context, node string, by turns.Party, r copyRequ
 	if err != nil {
 		return err
 	}
-	return p.push(ctx, node, by, wire.Request{Call: pushCopy, Body: body}, r.pushed, func(ctx context.Context, emit func([]byte) error) error {
+	return p.push(ctx, node, by, wire.Request{Call: pushCopy, Body: body}, r.Pushed, func(ctx context.Context, emit func([]byte) error) error {
 		if s.begins != nil {
 			s.begins()
 		}

@@ -16,6 +16,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/packing"
 	"rankfs/shuffle/turns"
 )
 
@@ -251,7 +252,7 @@ type tailRequest struct {
 	tailName
 	At int64
 
-	pushed
+	packing.Pushed
 }
 
 // A tailName tells what comes of an attempt before it is committed from all else.
@@ -267,7 +268,7 @@ func (all *tails) name(t *tail) tailName {
 
 // more gives a node n bytes of an attempt.
 func (all *tails) more(ctx context.Context, t *tail, node string, file *os.File, at, n int64) error {
-	is := pushed{t.is.Spec.Packed, uint64(n)}
+	is := packing.Pushed{Packed: t.is.Spec.Packed, Plain: uint64(n)}
 	body, err := json.Marshal(tailRequest{t.stage.number, t.is.Generation, all.name(t), at, is})
 	if err != nil {
 		return err

@@ -8,19 +8,20 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/packing"
 	"rankfs/shuffle/placement"
 	"rankfs/shuffle/turns"
 )
 
 // push gives a node what a feed has for a job, while it is up, in the way that the request says.
-func (p peers) push(ctx context.Context, node string, by turns.Party, q wire.Request, is pushed, feed wire.Feed) error {
+func (p peers) push(ctx context.Context, node string, by turns.Party, q wire.Request, is packing.Pushed, feed wire.Feed) error {
 	q.Bytes = is.Plain
 	return p.exchange(ctx, p.pushes, node, by, q, is.Packed, func(ctx context.Context) error {
 		if is.Packed != meta.Uncompressed {
 			q.Bytes = 0 // it is not known
 		}
 		_, err := p.config.Wire.Push(ctx, node, q, func(ctx context.Context, emit func([]byte) error) error {
-			return p.packing.pack(is.Packed, is.Plain, emit, func(emit func([]byte) error) error { return feed(ctx, emit) })
+			return p.packing.Pack(is.Packed, is.Plain, emit, func(emit func([]byte) error) error { return feed(ctx, emit) })
 		})
 		return err
 	})
@@ -30,7 +31,7 @@ func (p peers) push(ctx context.Context, node string, by turns.Party, q wire.Req
 // comes packed if the request says so.
 func (p peers) pull(ctx context.Context, node string, by turns.Party, q wire.Request, packed meta.Compression, parts ...[]byte) error {
 	return p.exchange(ctx, p.pulls, node, by, q, packed, func(ctx context.Context) error {
-		to, end, err := p.packing.sink(packed, q.Bytes, parts)
+		to, end, err := p.packing.Sink(packed, q.Bytes, parts)
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (p peers) exchange(ctx context.Context, in *turns.Exchanges, node string, b
 			if packed == meta.Uncompressed {
 				return do(ctx)
 			}
-			give, err := p.packing.turns.Take(ctx, by, 1, int64(q.Bytes))
+			give, err := p.packing.Turn(ctx, by, int64(q.Bytes))
 			if err != nil {
 				return err
 			}

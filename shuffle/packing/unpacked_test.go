@@ -1,4 +1,4 @@
-package pool
+package packing
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 )
 
 // packedBy is what is sent of bytes that are added in pieces.
-func (k *packing) packedBy(t *testing.T, by meta.Compression, b []byte, piece int) (packed []byte) {
+func (k *Presses) packedBy(t *testing.T, by meta.Compression, b []byte, piece int) (packed []byte) {
 	t.Helper()
-	err := k.pack(by, uint64(len(b)), func(b []byte) error {
+	err := k.Pack(by, uint64(len(b)), func(b []byte) error {
 		packed = append(packed, b...)
 		return nil
 	}, func(emit func([]byte) error) error {
@@ -33,12 +33,12 @@ func (k *packing) packedBy(t *testing.T, by meta.Compression, b []byte, piece in
 }
 
 // unpackTo has a sink take what is sent, in frames of some bytes, as package wire does.
-func (k *packing) unpackTo(by meta.Compression, packed []byte, frame int, parts ...[]byte) error {
+func (k *Presses) unpackTo(by meta.Compression, packed []byte, frame int, parts ...[]byte) error {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	to, end, err := k.sink(by, uint64(n), parts)
+	to, end, err := k.Sink(by, uint64(n), parts)
 	if err != nil {
 		return err
 	}
@@ -60,12 +60,12 @@ func (k *packing) unpackTo(by meta.Compression, packed []byte, frame int, parts 
 }
 
 // idle reports whether nobody packs.
-func (k *packing) idle() bool { return len(k.presses) == cap(k.presses) }
+func (k *Presses) idle() bool { return len(k.presses) == cap(k.presses) }
 
 // What is packed and unpacked is what it was, in whichever pieces it comes, and goes; what
 // cannot be packed is hardly longer.
 func TestPackedAndUnpacked(t *testing.T) {
-	k := newPacking()
+	k := New()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, by := range []meta.Compression{meta.LZ4, meta.Zstd} {
 		for _, size := range []int{0, 1, 7, 1000, packedBlock - 1, packedBlock, packedBlock + 1, 20*packedBlock + 77} {
@@ -78,7 +78,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 					clear(b[size/2:])
 				}
 				packed := k.packedBy(t, by, b, 1+r.IntN(2*packedBlock))
-				least, most := 0, int(mostPacked(uint64(size)))
+				least, most := 0, int(MostPacked(uint64(size)))
 				switch {
 				case kind == "noise":
 					least = size
@@ -105,7 +105,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 
 // A block is no longer than one may be, however much is asked for.
 func TestPackedBlocksAreBounded(t *testing.T) {
-	k := newPacking()
+	k := New()
 	for _, n := range []uint32{packedBlock + 1, 1 << 20} {
 		b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, n), n)
 		if err := k.unpackTo(meta.LZ4, append(b, make([]byte, n)...), 1<<20, make([]byte, 1<<20)); !errors.Is(err, meta.ErrCorrupt) {
@@ -116,9 +116,9 @@ func TestPackedBlocksAreBounded(t *testing.T) {
 
 // A feed that has more than was said, or less, is not sent to its end.
 func TestPackedFeedsOfAnotherLength(t *testing.T) {
-	k := newPacking()
+	k := New()
 	for _, n := range []int{0, 999, 1001, 1 << 20} {
-		err := k.pack(meta.LZ4, 1000, func([]byte) error { return nil }, func(emit func([]byte) error) error { return emit(make([]byte, n)) })
+		err := k.Pack(meta.LZ4, 1000, func([]byte) error { return nil }, func(emit func([]byte) error) error { return emit(make([]byte, n)) })
 		if !errors.Is(err, meta.ErrInvalid) {
 			t.Errorf("%d bytes where 1000 were said: %v", n, err)
 		}
@@ -128,7 +128,7 @@ func TestPackedFeedsOfAnotherLength(t *testing.T) {
 // Whatever comes, nothing is written beside what was asked for, and all of that or an error; what
 // one has packed the other unpacks.
 func FuzzUnpack(f *testing.F) {
-	k := newPacking()
+	k := New()
 	f.Add([]byte{}, uint16(0), false)
 	f.Add([]byte("\xe8\x03\x00\x00\x08\x00\x00\x00\x1fa\x01\x00\xff\xff\xff\x00"), uint16(1000), false)
 	f.Add([]byte("\x04\x00\x00\x00\x04\x00\x00\x00text"), uint16(4), true)

@@ -1,12 +1,14 @@
-package pool
+package packing
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/shuffle/turns"
@@ -29,30 +31,36 @@ const (
 	tryEach   = 16
 )
 
-// mostPacked is the greatest length of so many bytes when they are packed.
-func mostPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
+// MostPacked is the greatest length of so many bytes when they are packed.
+func MostPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
 
 // mostPacking is how many exchanges that a node begins are packed or unpacked at a time: each
 // has memory. Those that other nodes begin package wire bounds.
 const mostPacking = 64
 
-// A packing has the presses by which a node packs. No press is held while its holder waits.
-type packing struct {
+// Presses are those by which a node packs. No press is held while its holder waits.
+type Presses struct {
 	presses chan *press   // one for each processor
 	turns   *turns.Shares // of exchanges
 }
 
-func newPacking() *packing {
+// New makes as many as there are processors.
+func New() *Presses {
 	n := runtime.GOMAXPROCS(0)
-	k := &packing{presses: make(chan *press, n), turns: turns.New(mostPacking)}
+	k := &Presses{presses: make(chan *press, n), turns: turns.New(mostPacking)}
 	for range n {
 		k.presses <- new(press)
 	}
 	return k
 }
 
-// pack calls feed with what takes so many bytes, and emits them packed.
-func (k *packing) pack(by meta.Compression, bytes uint64, emit func([]byte) error, feed func(emit func([]byte) error) error) error {
+// Turn waits for the turn of an exchange that costs so much, which lasts until give is called.
+func (k *Presses) Turn(ctx context.Context, by turns.Party, cost int64) (give func(), err error) {
+	return k.turns.Take(ctx, by, 1, cost)
+}
+
+// Pack calls feed with what takes so many bytes, and emits them packed.
+func (k *Presses) Pack(by meta.Compression, bytes uint64, emit func([]byte) error, feed func(emit func([]byte) error) error) error {
 	if by == meta.Uncompressed {
 		return feed(emit)
 	}
@@ -60,8 +68,8 @@ func (k *packing) pack(by meta.Compression, bytes uint64, emit func([]byte) erro
 	if err != nil {
 		return err
 	}
-	defer unmap(mem)
-	p := &packer{packing: k, by: by, emit: emit, left: bytes, plain: mem[:headBytes+packedBlock], packed: mem[headBytes+packedBlock:]}
+	defer unix.Munmap(mem)
+	p := &packer{presses: k.presses, by: by, emit: emit, left: bytes, plain: mem[:headBytes+packedBlock], packed: mem[headBytes+packedBlock:]}
 	if err := feed(p.add); err != nil {
 		return err
 	}
@@ -70,7 +78,7 @@ func (k *packing) pack(by meta.Compression, bytes uint64, emit func([]byte) erro
 
 // blockMemory is memory beside the heap for a block that is plain and one that is packed.
 func blockMemory() ([]byte, error) {
-	mem, err := besideHeap(2*(headBytes+packedBlock) + packedSlack)
+	mem, err := unix.Mmap(-1, 0, 2*(headBytes+packedBlock)+packedSlack, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, meta.Worded(meta.ErrBusy, "memory to pack in: %w", err)
 	}
@@ -79,10 +87,10 @@ func blockMemory() ([]byte, error) {
 
 // A packer packs what is added to it.
 type packer struct {
-	*packing
-	by   meta.Compression
-	emit func([]byte) error
-	left uint64 // bytes that are to be added
+	presses chan *press
+	by      meta.Compression
+	emit    func([]byte) error
+	left    uint64 // bytes that are to be added
 
 	plain, packed []byte // a head and a block
 	n             int    // bytes of the plain one

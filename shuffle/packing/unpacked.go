@@ -1,10 +1,12 @@
-package pool
+package packing
 
 import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/wire"
@@ -13,24 +15,24 @@ import (
 // An unpacker unpacks what another node has packed, as it comes. It believes nothing of it:
 // what is not so many bytes in the end is corrupt.
 type unpacker struct {
-	*packing
-	by   meta.Compression
-	left uint64 // bytes that are to come
+	presses chan *press
+	by      meta.Compression
+	left    uint64 // bytes that are to come
 
 	mem           []byte
 	plain, packed []byte // a head and a block
 	got, want     int    // bytes of the packed one
 }
 
-func (k *packing) unpacker(by meta.Compression, bytes uint64) (*unpacker, error) {
+func (k *Presses) unpacker(by meta.Compression, bytes uint64) (*unpacker, error) {
 	mem, err := blockMemory()
 	if err != nil {
 		return nil, err
 	}
-	return &unpacker{packing: k, by: by, left: bytes, mem: mem, plain: mem[:packedBlock], packed: mem[packedBlock:][:headBytes+packedBlock], want: headBytes}, nil
+	return &unpacker{presses: k.presses, by: by, left: bytes, mem: mem, plain: mem[:packedBlock], packed: mem[packedBlock:][:headBytes+packedBlock], want: headBytes}, nil
 }
 
-func (u *unpacker) close() { unmap(u.mem) }
+func (u *unpacker) close() { unix.Munmap(u.mem) }
 
 // room is where what comes next belongs.
 func (u *unpacker) room() []byte { return u.packed[u.got:u.want] }
@@ -83,8 +85,8 @@ type unpackedSink struct {
 	lent int
 }
 
-// sink is where so many bytes of an answer go, until end is called.
-func (k *packing) sink(by meta.Compression, bytes uint64, parts [][]byte) (to wire.Sink, end func(), err error) {
+// Sink is where so many bytes of an answer go, until end is called.
+func (k *Presses) Sink(by meta.Compression, bytes uint64, parts [][]byte) (to wire.Sink, end func(), err error) {
 	if by == meta.Uncompressed {
 		return wire.NewScatter(parts), func() {}, nil
 	}
@@ -114,17 +116,17 @@ func (s *unpackedSink) Filled() error {
 
 func (s *unpackedSink) Whole() error { return cmp.Or(s.whole(), s.Scatter.Whole()) }
 
-// A pushed says how what is pushed comes: packed by what, and how many bytes it is unpacked.
-type pushed struct {
+// A Pushed says how what is pushed comes: packed by what, and how many bytes it is unpacked.
+type Pushed struct {
 	Packed meta.Compression `json:",omitempty"`
 	Plain  uint64
 }
 
-// An intake reads, unpacked, the bytes that another node pushes.
-type intake struct {
-	*wire.Stream
-	*unpacker // nil: it comes as it is
-	bytes     uint64
+// An Intake reads, unpacked, the bytes that another node pushes.
+type Intake struct {
+	from      *wire.Stream
+	*unpacker        // nil: it comes as it is
+	Bytes     uint64 // of it unpacked
 	most      uint64 // on the wire
 	begun     bool
 	block     []byte // is not read yet
@@ -133,11 +135,11 @@ type intake struct {
 // mostPushed is how much may be pushed at once.
 const mostPushed = 1 << 40
 
-// intake opens the bytes that a request pushes; it is to be closed.
-func (k *packing) intake(q wire.Request, is pushed, s *wire.Stream) (*intake, error) {
+// Intake opens the bytes that a request pushes; it is to be closed.
+func (k *Presses) Intake(q wire.Request, is Pushed, s *wire.Stream) (*Intake, error) {
 	switch {
 	case is.Packed == meta.Uncompressed:
-		return &intake{Stream: s, bytes: q.Bytes, most: q.Bytes}, nil
+		return &Intake{from: s, Bytes: q.Bytes, most: q.Bytes}, nil
 	case !is.Packed.Known(), is.Plain == 0, is.Plain > mostPushed, q.Bytes != 0:
 		return nil, fmt.Errorf("request to take %d bytes, packed by %d, %w", is.Plain, is.Packed, meta.ErrInvalid)
 	}
@@ -145,12 +147,13 @@ func (k *packing) intake(q wire.Request, is pushed, s *wire.Stream) (*intake, er
 	if err != nil {
 		return nil, err
 	}
-	most := mostPacked(is.Plain)
+	most := MostPacked(is.Plain)
 	s.AtMost(most)
-	return &intake{Stream: s, unpacker: u, bytes: is.Plain, most: most}, nil
+	return &Intake{from: s, unpacker: u, Bytes: is.Plain, most: most}, nil
 }
 
-func (in *intake) close() {
+// Close gives back the memory that it unpacks in.
+func (in *Intake) Close() {
 	if in.unpacker != nil {
 		in.unpacker.close()
 	}
@@ -161,18 +164,18 @@ func (in *intake) close() {
 const firstGrant = 1 << 20
 
 // Read implements io.Reader. Nothing comes before it is first called.
-func (in *intake) Read(b []byte) (int, error) {
+func (in *Intake) Read(b []byte) (int, error) {
 	if !in.begun {
 		in.begun = true
-		if err := in.Grant(min(in.most, firstGrant)); err != nil {
+		if err := in.from.Grant(min(in.most, firstGrant)); err != nil {
 			return 0, err
 		}
 	}
 	if in.unpacker == nil {
-		return in.Stream.Read(b)
+		return in.from.Read(b)
 	}
 	for len(in.block) == 0 {
-		n, err := in.Stream.Read(in.room())
+		n, err := in.from.Read(in.room())
 		if err == io.EOF {
 			return 0, cmp.Or(in.whole(), err)
 		}
