@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
 
@@ -114,13 +115,13 @@ func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, par
 		if err != nil {
 			return nil, cs.suspect(ctx, f, r.Stage, c, err)
 		}
-		begin := one.begin
+		begin := one.Begin
 		for k := range all {
-			end := one.rows.End(uint64(k))
-			all[k][i] = piece{end - begin, one.rows.SumOf(uint64(k)), begin}
+			end := one.Rows.End(uint64(k))
+			all[k][i] = piece{end - begin, one.Rows.SumOf(uint64(k)), begin}
 			begin = end
 		}
-		f.open.give(one.openedMap)
+		f.open.Give(one.Map)
 	}
 	return all, nil
 }
@@ -143,10 +144,10 @@ func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []p
 // readSome asks the disk for the pieces of all maps before it reads the first, so that the disk
 // brings several at a time.
 func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []piece, dst *[]byte) error {
-	var all []found
+	var all []openmaps.Piece
 	defer func() {
 		for _, one := range all {
-			f.open.give(one.openedMap)
+			f.open.Give(one.Map)
 		}
 	}()
 	for i, c := range maps {
@@ -155,11 +156,11 @@ func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps [
 			return cs.suspect(ctx, f, r.Stage, c, err)
 		}
 		all = append(all, one)
-		one.expect(c)
+		one.Expect(c.Size)
 	}
 	for i, one := range all {
 		n := pieces[i].n
-		if err := one.read((*dst)[:n]); err != nil {
+		if err := one.Read((*dst)[:n]); err != nil {
 			return cs.suspect(ctx, f, r.Stage, maps[i], fmt.Errorf("part %d of map %d: %w", r.Part, maps[i].Map, err))
 		}
 		if err := ctx.Err(); err != nil {
@@ -184,8 +185,8 @@ func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func(
 func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is piece, off int64, dst []byte) error {
 	one, err := f.findAgain(r, r.Maps[0], is)
 	if err == nil {
-		defer f.open.give(one.openedMap)
-		err = one.readSome(off, dst)
+		defer f.open.Give(one.Map)
+		err = one.ReadSome(off, dst)
 	}
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }
@@ -200,8 +201,8 @@ func (cs *copies) sendPortion(ctx context.Context, f *files, r PieceRequest, off
 func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
 	one, err := f.find(r, r.Maps[0])
 	if err == nil {
-		defer f.open.give(one.openedMap)
-		err = pieces.Drain(one.checked())
+		defer f.open.Give(one.Map)
+		err = pieces.Drain(one.Checked())
 	}
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }

@@ -160,7 +160,7 @@ func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
 		if err != errSilent {
 			t.Errorf("it does not answer: %v", err)
 		}
-		f.open.end()
+		f.open.End()
 		if has, err := f.hasMap(t.Context(), 9, c); has || err != errSilent || f.lacks(t.Context(), 9, c) {
 			t.Errorf("it does not answer, and has the map: %v, %v", has, err)
 		}

@@ -89,7 +89,7 @@ func (f *files) end() error {
 }
 
 func (f *files) close() error {
-	f.open.end()
+	f.open.End()
 	f.tailed.end()
 	err := f.root.Close()
 	if f.disk != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/record"
 )
 
@@ -137,8 +138,8 @@ func lend(parts []*column) lent {
 // back; nil for one that is not.
 func (p *column) lent() (pieces [][]byte, give func()) {
 	pieces = make([][]byte, len(p.pieces))
-	var open []*openedMap
-	if len(pieces) > mostOpened || p.files == nil { // a little of each, which would be opened for it and closed
+	var open []*openmaps.Map
+	if len(pieces) > openmaps.MostOpened || p.files == nil { // a little of each, which would be opened for it and closed
 		return pieces, func() {}
 	}
 	for i := range pieces {
@@ -150,7 +151,7 @@ func (p *column) lent() (pieces [][]byte, give func()) {
 	}
 	return pieces, func() {
 		for _, m := range open {
-			p.files.open.give(m)
+			p.files.open.Give(m)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +10,10 @@ import (
 	"strconv"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
 
@@ -23,9 +21,9 @@ import (
 // The lock guards what is known of tables and directories; they are read and made without it.
 type mapFiles struct {
 	accesses
-	root *os.Root // in memory, with all other files of the job
-	disk *store   // nil if there is none
-	open openMaps // to be read
+	root *os.Root      // in memory, with all other files of the job
+	disk *store        // nil if there is none
+	open openmaps.Maps // to be read
 
 	ram *budget // of the memory that all jobs have
 
@@ -149,7 +147,7 @@ func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t pieces
 
 // copyToDisk has a map on the disk, too.
 func (f *mapFiles) copyToDisk(ctx context.Context, stage uint64, c state.Commit) error {
-	return f.checked(stage, c, func(m *openedMap, t pieces.Table) error {
+	return f.checked(stage, c, func(m *openmaps.Map, t pieces.Table) error {
 		return f.disk.put(ctx, mapPath(stage, c), t, io.NewSectionReader(m, 0, c.Size+1), true)
 	})
 }
@@ -176,7 +174,7 @@ func (f *mapFiles) openMap(name string) (file, table *os.File, onDisk bool, err 
 
 // table is the table of a map that is here.
 func (f *mapFiles) table(stage uint64, c state.Commit) (t pieces.Table, err error) {
-	err = f.checked(stage, c, func(_ *openedMap, is pieces.Table) error {
+	err = f.checked(stage, c, func(_ *openmaps.Map, is pieces.Table) error {
 		t = is
 		return nil
 	})
@@ -184,8 +182,8 @@ func (f *mapFiles) table(stage uint64, c state.Commit) (t pieces.Table, err erro
 }
 
 // check reads the table of a map.
-func (f *mapFiles) check(m *openedMap, name string, c state.Commit) (pieces.Table, error) {
-	b, err := io.ReadAll(io.NewSectionReader(&m.table, 0, m.tableBytes()))
+func (f *mapFiles) check(m *openmaps.Map, name string, c state.Commit) (pieces.Table, error) {
+	b, err := m.Table()
 	if err != nil {
 		return nil, err
 	}
@@ -204,13 +202,13 @@ func (f *mapFiles) forget(name string) {
 	f.mu.Lock()
 	delete(f.mu.tables, name)
 	f.mu.Unlock()
-	f.open.one(name)
+	f.open.Forget(name)
 }
 
 // rows are the rows of the table for some parts of a map, from that of the request on, or if whole
 // for all, and where the first piece begins. Of a table that is known these are read alone: one
 // that has changed since does not fit the bytes.
-func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commit, parts int) (rows pieces.Table, begin int64, err error) {
+func (f *mapFiles) rows(m *openmaps.Map, name string, r PieceRequest, c state.Commit, parts int) (rows pieces.Table, begin int64, err error) {
 	f.mu.Lock()
 	known := f.mu.tables[name]
 	f.mu.Unlock()
@@ -222,9 +220,9 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 	}
 	all := make(pieces.Table, pieces.RowBytes*(1+parts)) // that of the part before says where the first one begins
 	if r.Part == 0 {
-		_, err = m.readTable(all[pieces.RowBytes:], 0)
+		_, err = m.ReadTable(all[pieces.RowBytes:], 0)
 	} else {
-		_, err = m.readTable(all, pieces.RowBytes*int64(r.Part-1))
+		_, err = m.ReadTable(all, pieces.RowBytes*int64(r.Part-1))
 	}
 	if err != nil && err != io.EOF {
 		return nil, 0, err
@@ -237,125 +235,50 @@ func (f *mapFiles) rows(m *openedMap, name string, r PieceRequest, c state.Commi
 	return all[pieces.RowBytes:], all.End(0), nil
 }
 
-// A found is a map that is here, with its rows of a part.
-type found struct {
-	*openedMap
-	rows  pieces.Table
-	begin int64
+// find opens a map of a part. The caller gives the map back when it has read that.
+func (f *mapFiles) find(r PieceRequest, c state.Commit) (openmaps.Piece, error) {
+	return f.findSome(r, c, 1)
 }
 
-// find opens a map of a part. The caller gives the map back when it has read that.
-func (f *mapFiles) find(r PieceRequest, c state.Commit) (found, error) { return f.findSome(r, c, 1) }
-
 // findSome is find for so many parts, from the one of the request on.
-func (f *mapFiles) findSome(r PieceRequest, c state.Commit, parts int) (found, error) {
+func (f *mapFiles) findSome(r PieceRequest, c state.Commit, parts int) (openmaps.Piece, error) {
 	name := mapPath(r.Stage, c)
-	m, err := f.open.get(name, c.Size, f.openMap)
+	m, err := f.open.Get(name, c.Size, f.openMap)
 	if err != nil {
-		return found{}, err
+		return openmaps.Piece{}, err
 	}
 	rows, begin, err := f.rows(m, name, r, c, parts)
 	if err != nil {
-		f.open.give(m)
-		return found{}, err
+		f.open.Give(m)
+		return openmaps.Piece{}, err
 	}
-	return found{m, rows, begin}, nil
+	return openmaps.Piece{Map: m, Rows: rows, Begin: begin}, nil
 }
 
 // findAgain is find of a piece that was measured: the table is not read once more.
-func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (found, error) {
+func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (openmaps.Piece, error) {
 	if is.begin < 0 {
 		return f.find(r, c)
 	}
-	m, err := f.open.get(mapPath(r.Stage, c), c.Size, f.openMap)
+	m, err := f.open.Get(mapPath(r.Stage, c), c.Size, f.openMap)
 	if err != nil {
-		return found{}, err
+		return openmaps.Piece{}, err
 	}
-	return found{m, pieces.AppendRow(nil, is.begin+is.n, is.sum), is.begin}, nil
-}
-
-func (f found) length() int64 { return f.rows.Length(f.begin) }
-
-// expect has the kernel bring from a disk what will be read, and what comes after that if
-// parts are read in order.
-func (f found) expect(c state.Commit) {
-	if !f.onDisk {
-		return
-	}
-	if from, to := f.ahead.next(f.begin, f.begin+f.length(), c.Size); from < to {
-		unix.Fadvise(int(f.Fd()), from, to-from, unix.FADV_WILLNEED)
-	}
-}
-
-func (f found) read(dst []byte) error {
-	if n := f.length(); n != int64(len(dst)) {
-		return fmt.Errorf("it has %d bytes, not %d: %w", n, len(dst), meta.ErrCorrupt)
-	}
-	if len(dst) > pieces.BufferBytes {
-		return f.readLong(dst)
-	}
-	switch _, err := f.ReadAt(dst, f.begin); {
-	case err != nil && err != io.EOF:
-		return err
-	case err != nil || !f.rows.Match(dst, f.begin):
-		return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
-	}
-	return nil
-}
-
-// readLong is read of what is summed while it is in the processor's cache.
-func (f found) readLong(dst []byte) error {
-	sums := f.rows.Check(nil, f.begin)
-	for at := 0; at < len(dst); at += pieces.BufferBytes / 2 {
-		b := dst[at:min(at+pieces.BufferBytes/2, len(dst))]
-		if _, err := f.ReadAt(b, f.begin+int64(at)); err == io.EOF {
-			return fmt.Errorf("it has other bytes than were committed: %w", meta.ErrCorrupt)
-		} else if err != nil {
-			return err
-		}
-		if err := sums.Add(b); err != nil {
-			return err
-		}
-	}
-	return cmp.Or(sums.Add(nil), sums.Ended())
-}
-
-// readSome reads some bytes of the piece as they are.
-func (f found) readSome(off int64, dst []byte) error {
-	_, err := io.ReadFull(io.NewSectionReader(f, f.begin+off, int64(len(dst))), dst)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return fmt.Errorf("file of a map %w: it has become shorter", meta.ErrCorrupt)
-	}
-	return err
+	return openmaps.Piece{Map: m, Rows: pieces.AppendRow(nil, is.begin+is.n, is.sum), Begin: is.begin}, nil
 }
 
 // lend is a piece that was measured, where it is in memory. The caller gives the map back;
 // there is none if the piece is to be read, which says what is wrong with it.
-func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *openedMap) {
+func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *openmaps.Map) {
 	one, err := f.findAgain(r, c, is)
 	if err != nil {
 		return nil, nil
 	}
-	if b := one.inMemory(); b != nil && f.open.keeps(one.openedMap) {
-		return b, one.openedMap
+	if b := one.InMemory(); b != nil && f.open.Keeps(one.Map) {
+		return b, one.Map
 	}
-	f.open.give(one.openedMap)
+	f.open.Give(one.Map)
 	return nil, nil
-}
-
-// inMemory is the piece where it is mapped, if it is right.
-func (f found) inMemory() (b []byte) {
-	is := f.piece(f.begin, f.begin+f.length())
-	if is == nil {
-		return nil
-	}
-	_ = f.guard(func() error {
-		if f.rows.Match(is, f.begin) {
-			b = is
-		}
-		return nil
-	})
-	return b
 }
 
 func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emit func([]byte) error) error {
@@ -363,20 +286,15 @@ func (f *mapFiles) send(ctx context.Context, r PieceRequest, c state.Commit, emi
 	if err != nil {
 		return err
 	}
-	defer f.open.give(one.openedMap)
+	defer f.open.Give(one.Map)
 	if r.Whole {
-		if err := emit(one.rows); err != nil {
+		if err := emit(one.Rows); err != nil {
 			return err
 		}
 	} else {
-		one.expect(c)
+		one.Expect(c.Size)
 	}
-	return wire.From(one.checked())(ctx, emit)
-}
-
-// checked reads the pieces, and fails at the end of one that is not right.
-func (f found) checked() *pieces.Reader {
-	return f.rows.Check(io.NewSectionReader(f, f.begin, f.length()), f.begin)
+	return wire.From(one.Checked())(ctx, emit)
 }
 
 // sendSome sends some bytes of a piece as they are.
@@ -385,12 +303,12 @@ func (f *mapFiles) sendSome(ctx context.Context, r PieceRequest, c state.Commit,
 	if err != nil {
 		return err
 	}
-	defer f.open.give(one.openedMap)
-	if off < 0 || n > one.length()-off {
-		return fmt.Errorf("request for %d bytes of a piece of map %d, from byte %d on, %w: it has %d", n, c.Map, off, meta.ErrInvalid, one.length())
+	defer f.open.Give(one.Map)
+	if off < 0 || n > one.Length()-off {
+		return fmt.Errorf("request for %d bytes of a piece of map %d, from byte %d on, %w: it has %d", n, c.Map, off, meta.ErrInvalid, one.Length())
 	}
 	sent := int64(0)
-	err = wire.From(io.NewSectionReader(one, one.begin+off, n))(ctx, func(b []byte) error {
+	err = wire.From(io.NewSectionReader(one, one.Begin+off, n))(ctx, func(b []byte) error {
 		sent += int64(len(b))
 		return emit(b)
 	})
@@ -403,26 +321,20 @@ func (f *mapFiles) sendSome(ctx context.Context, r PieceRequest, c state.Commit,
 // whole opens a map that is here, once all of it is right. There is no file if one has not
 // all of it.
 func (f *mapFiles) whole(stage uint64, c state.Commit) (file *os.File, err error) {
-	return file, f.verified(stage, c, func(m *openedMap) error {
-		if m.rest > 0 {
-			return nil
-		}
-		fd, err := unix.FcntlInt(m.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		if err == nil {
-			file = os.NewFile(uintptr(fd), m.Name())
-		}
+	return file, f.verified(stage, c, func(m *openmaps.Map) (err error) {
+		file, err = m.Whole()
 		return err
 	})
 }
 
 func (f *mapFiles) verify(stage uint64, c state.Commit) error {
-	return f.verified(stage, c, func(*openedMap) error { return nil })
+	return f.verified(stage, c, func(*openmaps.Map) error { return nil })
 }
 
 // verified calls then with a map that is here, once all of it is right.
-func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) error) error {
-	return f.checked(stage, c, func(m *openedMap, t pieces.Table) error {
-		if err := m.fits(t); err != nil {
+func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openmaps.Map) error) error {
+	return f.checked(stage, c, func(m *openmaps.Map, t pieces.Table) error {
+		if err := m.Fits(t); err != nil {
 			return fmt.Errorf("map %d: %w", c.Map, err)
 		}
 		return then(m)
@@ -430,13 +342,13 @@ func (f *mapFiles) verified(stage uint64, c state.Commit, then func(*openedMap) 
 }
 
 // checked calls then with a map that is here, and its table, once that is right.
-func (f *mapFiles) checked(stage uint64, c state.Commit, then func(*openedMap, pieces.Table) error) error {
+func (f *mapFiles) checked(stage uint64, c state.Commit, then func(*openmaps.Map, pieces.Table) error) error {
 	name := mapPath(stage, c)
-	m, err := f.open.get(name, c.Size, f.openMap)
+	m, err := f.open.Get(name, c.Size, f.openMap)
 	if err != nil {
 		return err
 	}
-	defer f.open.give(m)
+	defer f.open.Give(m)
 	t, err := f.check(m, name, c)
 	if err != nil {
 		return err

@@ -144,11 +144,11 @@ func (r repairer) tell(node string, e endangered, cause error) {
 // has let it come.
 func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) (took time.Duration, err error) {
 	name := mapPath(e.stage.Number, e.is)
-	m, err := f.open.get(name, e.is.Size, f.openMap)
+	m, err := f.open.Get(name, e.is.Size, f.openMap)
 	if err != nil {
 		return 0, err
 	}
-	defer f.open.give(m)
+	defer f.open.Give(m)
 	t, err := f.check(m, name, e.is)
 	if err != nil {
 		return 0, err

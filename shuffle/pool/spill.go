@@ -109,6 +109,6 @@ func (s *spill) move(ctx context.Context, m movable) error {
 	memory := f.store()
 	memory.remove(name)
 	memory.remove(name + idx)
-	f.open.one(name) // which would keep the memory
+	f.open.Forget(name) // which would keep the memory
 	return nil
 }

@@ -18,16 +18,17 @@ import (
 
 	"rankfs/meta/durable"
 	"rankfs/meta/state"
+	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
 
 // A store is one of the places in which a job has maps.
 type store struct {
 	*os.Root
-	disk *disk     // nil: it is in memory, where the kernel counts
-	ram  *budget   // of memory, where it is in that
-	used *accesses // of the job's files
-	open *openMaps // of the job, to be read
+	disk *disk          // nil: it is in memory, where the kernel counts
+	ram  *budget        // of memory, where it is in that
+	used *accesses      // of the job's files
+	open *openmaps.Maps // of the job, to be read
 }
 
 // Only the daemon names what is in a store, so that each of these is one system call:
@@ -103,7 +104,7 @@ func (s store) remove(name string) {
 
 // removeAll removes a directory.
 func (s store) removeAll(name string) error {
-	s.open.below(name)
+	s.open.ForgetBelow(name)
 	if s.disk != nil {
 		return s.disk.remove(s.Root, name)
 	}
@@ -126,7 +127,7 @@ func (s store) putBy(e *diskWork, name string, t pieces.Table, r io.Reader, last
 	size := t.Size()
 	err := beside(lasting, func() error { return s.place(e, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
 		func(table func() error) error { return s.place(e, name, size, t.Check(r, 0), lasting, table) })
-	s.open.one(name) // what had the name before
+	s.open.Forget(name) // what had the name before
 	if err != nil || !lasting {
 		return err
 	}

@@ -240,7 +240,7 @@ func (f *files) complete(lasting bool, name string, t pieces.Table, before strin
 		return err
 	}
 	came.isMap = true
-	f.open.one(name) // what had the name before
+	f.open.Forget(name) // what had the name before
 	if lasting {
 		return in.sync(path.Dir(name))
 	}

@@ -1,4 +1,4 @@
-package pool
+package openmaps
 
 import (
 	"errors"
@@ -17,29 +17,29 @@ import (
 // What is open of maps to be read, of one job: so many at most, and each for so long after it
 // was read last.
 const (
-	mostOpened = 4096
+	MostOpened = 4096 // maps
 	openedTime = time.Second
 )
 
-// openMaps are the files of maps that are open to be read. A part has a little of each map,
+// Maps are the files of maps that are open to be read. A part has a little of each map,
 // and the next part what comes after that: a map and its table are opened once for all
 // parts that are read at about the same time.
 //
 // A file that is open takes memory though its name is gone. So it is closed as soon as its
 // map is given up, or it was not read for a while. The lock guards the table, and
 // readers, read and kept of each map; files are opened and closed without it.
-type openMaps struct {
+type Maps struct {
 	mu struct {
 		sync.Mutex
-		of    map[string]*openedMap
+		of    map[string]*Map
 		tidy  bool // is called soon
 		ended bool
 	}
 }
 
-// An openedMap is a map that is open, and its table.
-type openedMap struct {
-	mapped
+// A Map is a map that is open, and its table.
+type Map struct {
+	file   mapped
 	table  mapped
 	onDisk bool
 	rest   int64  // bytes of it that come after its file, and stand behind the table
@@ -51,9 +51,9 @@ type openedMap struct {
 	kept    bool      // for the next reader
 }
 
-// get is a map of that size that is open, or is opened, for one reader more, which gives it
+// Get is a map of that size that is open, or is opened, for one reader more, which gives it
 // back. open opens its file and that of its table, and says whether they are on a disk.
-func (o *openMaps) get(name string, size int64, open func(name string) (file, table *os.File, onDisk bool, err error)) (m *openedMap, err error) {
+func (o *Maps) Get(name string, size int64, open func(name string) (file, table *os.File, onDisk bool, err error)) (m *Map, err error) {
 	if m := o.known(name, nil); m != nil {
 		return m, nil
 	}
@@ -61,10 +61,10 @@ func (o *openMaps) get(name string, size int64, open func(name string) (file, ta
 	if err != nil {
 		return nil, err
 	}
-	m = &openedMap{mapped: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
+	m = &Map{file: mapped{File: file}, table: mapped{File: table}, onDisk: onDisk}
 	if !onDisk {
-		m.mapped, m.table = newMapped(file), newMapped(table)
-		m.rest = max(0, size-m.mapped.size)
+		m.file, m.table = newMapped(file), newMapped(table)
+		m.rest = max(0, size-m.file.size)
 	}
 	is := o.known(name, m)
 	if is != m {
@@ -75,7 +75,7 @@ func (o *openMaps) get(name string, size int64, open func(name string) (file, ta
 
 // known is the map of that name that is open, else the one that was opened, which is kept
 // from then on if there is room for it.
-func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
+func (o *Maps) known(name string, fresh *Map) *Map {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m := o.mu.of[name]
@@ -84,9 +84,9 @@ func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
 		if m == nil {
 			return nil
 		}
-		if !o.mu.ended && len(o.mu.of) < mostOpened && m.leavesDescriptors() {
+		if !o.mu.ended && len(o.mu.of) < MostOpened && m.leavesDescriptors() {
 			if o.mu.of == nil {
-				o.mu.of = make(map[string]*openedMap)
+				o.mu.of = make(map[string]*Map)
 			}
 			if !o.mu.tidy {
 				o.mu.tidy = true
@@ -101,7 +101,7 @@ func (o *openMaps) known(name string, fresh *openedMap) *openedMap {
 
 // leavesDescriptors reports whether half of what the daemon may have open is left to other
 // things. The kernel gives the lowest free number, so the number tells how many are taken.
-func (m *openedMap) leavesDescriptors() bool {
+func (m *Map) leavesDescriptors() bool {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		panic(err) // there is no kernel without it
@@ -109,15 +109,15 @@ func (m *openedMap) leavesDescriptors() bool {
 	return uint64(m.table.Fd()) < limit.Cur/2
 }
 
-// keeps reports whether a map stays open between its readers, as so many do.
-func (o *openMaps) keeps(m *openedMap) bool {
+// Keeps reports whether a map stays open between its readers, as so many do.
+func (o *Maps) Keeps(m *Map) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return m.kept
 }
 
-// give says that a reader has read.
-func (o *openMaps) give(m *openedMap) {
+// Give says that a reader has read.
+func (o *Maps) Give(m *Map) {
 	o.mu.Lock()
 	m.readers--
 	m.read = time.Now()
@@ -128,14 +128,14 @@ func (o *openMaps) give(m *openedMap) {
 	}
 }
 
-// fits checks all of a map by its table, and that nothing comes after.
-func (m *openedMap) fits(t pieces.Table) error {
-	if m.bytes == nil || m.rest > 0 && m.table.bytes == nil {
+// Fits checks all of a map by its table, and that nothing comes after.
+func (m *Map) Fits(t pieces.Table) error {
+	if m.file.bytes == nil || m.rest > 0 && m.table.bytes == nil {
 		return pieces.Drain(t.Check(io.NewSectionReader(m, 0, t.Size()+1), 0))
 	}
 	p := t.Check(nil, 0)
-	return m.guard(func() error {
-		err := p.Add(m.bytes)
+	return m.file.guard(func() error {
+		err := p.Add(m.file.bytes)
 		if err == nil && m.rest > 0 {
 			err = p.Add(m.table.bytes[m.tableBytes():])
 		}
@@ -144,7 +144,7 @@ func (m *openedMap) fits(t pieces.Table) error {
 }
 
 // tableBytes is at most how many bytes the table has: what comes after them is of the map.
-func (m *openedMap) tableBytes() int64 {
+func (m *Map) tableBytes() int64 {
 	if m.rest == 0 {
 		return math.MaxInt64
 	}
@@ -152,11 +152,11 @@ func (m *openedMap) tableBytes() int64 {
 }
 
 // ReadAt implements io.ReaderAt.
-func (m *openedMap) ReadAt(b []byte, off int64) (n int, err error) {
+func (m *Map) ReadAt(b []byte, off int64) (n int, err error) {
 	if m.rest == 0 {
-		return m.mapped.ReadAt(b, off)
+		return m.file.ReadAt(b, off)
 	}
-	return pieces.Joined{First: &m.mapped, N: m.mapped.size, Rest: io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
+	return pieces.Joined{First: &m.file, N: m.file.size, Rest: io.NewSectionReader(&m.table, m.tableBytes(), m.rest)}.ReadAt(b, off)
 }
 
 // A window has the bytes of a table that were read last, and those after them: a reader of part
@@ -168,8 +168,13 @@ type window struct {
 	room  [64 * pieces.RowBytes]byte
 }
 
-// readTable is ReadAt of the table.
-func (m *openedMap) readTable(b []byte, off int64) (n int, err error) {
+// Table reads all of the table.
+func (m *Map) Table() ([]byte, error) {
+	return io.ReadAll(io.NewSectionReader(&m.table, 0, m.tableBytes()))
+}
+
+// ReadTable is ReadAt of the table.
+func (m *Map) ReadTable(b []byte, off int64) (n int, err error) {
 	if m.table.bytes != nil {
 		return m.table.ReadAt(b, off)
 	}
@@ -188,11 +193,11 @@ func (m *openedMap) readTable(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// piece is where some bytes of the map are mapped, if they are.
-func (m *openedMap) piece(begin, end int64) []byte {
-	in := m.bytes
-	if m.rest > 0 && begin >= m.mapped.size {
-		in, begin, end = m.table.bytes, begin-m.mapped.size+m.tableBytes(), end-m.mapped.size+m.tableBytes()
+// bytes are some of the map where they are mapped, if they are.
+func (m *Map) bytes(begin, end int64) []byte {
+	in := m.file.bytes
+	if m.rest > 0 && begin >= m.file.size {
+		in, begin, end = m.table.bytes, begin-m.file.size+m.tableBytes(), end-m.file.size+m.tableBytes()
 	}
 	if end > int64(len(in)) {
 		return nil
@@ -200,10 +205,22 @@ func (m *openedMap) piece(begin, end int64) []byte {
 	return in[begin:end:end]
 }
 
+// Whole is the file of the map opened once more, or nil if that has not all of it.
+func (m *Map) Whole() (*os.File, error) {
+	if m.rest > 0 {
+		return nil, nil
+	}
+	fd, err := unix.FcntlInt(m.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), m.file.Name()), nil
+}
+
 // tidy closes maps that were not read for a while, and does it again as long as there is
 // something open.
-func (o *openMaps) tidy() {
-	o.forget(func(_ string, m *openedMap) bool { return m.readers == 0 && time.Since(m.read) > openedTime })
+func (o *Maps) tidy() {
+	o.forgetIf(func(_ string, m *Map) bool { return m.readers == 0 && time.Since(m.read) > openedTime })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.mu.tidy = len(o.mu.of) > 0; o.mu.tidy {
@@ -211,9 +228,9 @@ func (o *openMaps) tidy() {
 	}
 }
 
-// forget keeps some maps no longer.
-func (o *openMaps) forget(is func(name string, m *openedMap) bool) {
-	var idle []*openedMap
+// forgetIf keeps some maps no longer.
+func (o *Maps) forgetIf(is func(name string, m *Map) bool) {
+	var idle []*Map
 	o.mu.Lock()
 	for name, m := range o.mu.of {
 		if !is(name, m) {
@@ -231,22 +248,22 @@ func (o *openMaps) forget(is func(name string, m *openedMap) bool) {
 	}
 }
 
-// one forgets the map of a name.
-func (o *openMaps) one(name string) {
-	o.forget(func(is string, _ *openedMap) bool { return is == name })
+// Forget forgets the map of a name.
+func (o *Maps) Forget(name string) {
+	o.forgetIf(func(is string, _ *Map) bool { return is == name })
 }
 
-// below forgets the maps in a directory.
-func (o *openMaps) below(dir string) {
-	o.forget(func(is string, _ *openedMap) bool { return strings.HasPrefix(is, dir+"/") })
+// ForgetBelow forgets the maps in a directory.
+func (o *Maps) ForgetBelow(dir string) {
+	o.forgetIf(func(is string, _ *Map) bool { return strings.HasPrefix(is, dir+"/") })
 }
 
-// end forgets all, and keeps none from then on.
-func (o *openMaps) end() {
+// End forgets all, and keeps none from then on.
+func (o *Maps) End() {
 	o.mu.Lock()
 	o.mu.ended = true
 	o.mu.Unlock()
-	o.forget(func(string, *openedMap) bool { return true })
+	o.forgetIf(func(string, *Map) bool { return true })
 }
 
-func (m *openedMap) close() { _ = errors.Join(m.mapped.Close(), m.table.Close()) } // they were read
+func (m *Map) close() { _ = errors.Join(m.file.Close(), m.table.Close()) } // they were read

@@ -1,4 +1,4 @@
-package pool
+package openmaps
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package pool
+package openmaps
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A map in memory is read where it is, as it would be by a system call, and one that cannot be
@@ -46,7 +48,7 @@ func TestMapsInMemoryAreMapped(t *testing.T) {
 	if err := os.Truncate(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.ReadAt(make([]byte, 4), 0); !isDamage(err) {
+	if _, err := m.ReadAt(make([]byte, 4), 0); !errors.Is(err, unix.EIO) {
 		t.Errorf("a map that was emptied: %v", err)
 	}
 	if err := m.Close(); err != nil {
@@ -70,17 +72,17 @@ func TestMapsInMemoryAreMapped(t *testing.T) {
 // What is on a disk is read: a fault would have a thread wait for the disk.
 func TestMapsOnDiskAreRead(t *testing.T) {
 	o := newOpening(t, 1)
-	defer o.end()
-	m, err := o.openMaps.get(mapName(0), int64(len(mapName(0))), func(name string) (*os.File, *os.File, bool, error) {
+	defer o.End()
+	m, err := o.Maps.Get(mapName(0), int64(len(mapName(0))), func(name string) (*os.File, *os.File, bool, error) {
 		f, table, _, err := o.open(name)
 		return f, table, true, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.bytes != nil || m.table.bytes != nil {
+	if m.file.bytes != nil || m.table.bytes != nil {
 		t.Error("it is mapped")
 	}
 	m.holds(t, 0)
-	o.give(m)
+	o.Give(m)
 }
