@@ -71,7 +71,7 @@ func ranked(w control.Waits) []cause {
 		{"peer", "what other nodes send", w.Peer},
 		{"decode", "unpacking, and copying in memory", w.Decode},
 		{"nvme", "the disk of --nvme", w.Disk},
-		{"overhead", "who reads what, and the daemon's own work", w.Overhead},
+		{"overhead", "which rank reads what, and the daemon's own work", w.Overhead},
 		{"admission", "a worker, or memory", w.Admission},
 	}
 	slices.SortStableFunc(all, func(a, b cause) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -164,7 +164,7 @@ func (n need) overhead() string {
 	if strings.Contains(n.job.View, "@") {
 		options = ","
 	}
-	return fmt.Sprintf("at the first batches of an epoch it is not known yet where its ranks are, nor so who reads what; tell it before they start: rankfs plan %s%sepoch=N --hostfile FILE --settle",
+	return fmt.Sprintf("at the first batches of an epoch it is not known yet where its ranks are, nor so which rank reads what; tell it before they start: rankfs plan %s%sepoch=N --hostfile FILE --settle",
 		n.job.View, options)
 }
 

@@ -27,7 +27,7 @@ func (p *program) planCommand() *cobra.Command {
 	var a planning
 	c := &cobra.Command{
 		Use:   "plan NAME[@OPTIONS]",
-		Short: "Show how local an epoch is, and settle who reads what",
+		Short: "Show how local an epoch is, and settle which rank reads what",
 		Long: `Show for one epoch how much the ranks on each node read, how much of that the
 node itself holds, and what it would be if each rank had a fixed share.
 

@@ -188,7 +188,7 @@ func writeCauses(w io.Writer, a control.Account) {
 		add(c)
 		if c.name == "admission" {
 			add(cause{"  worker", "all were busy or waited, or there was no file", a.Waits.Admission - a.MemoryWait})
-			add(cause{"  memory", "ranks had what there is", a.MemoryWait})
+			add(cause{"  memory", "ranks had all of it", a.MemoryWait})
 		}
 		if c.name == "source" {
 			add(cause{"  by file", "blocks of this host, by their files", a.HDFSWaits.Files})

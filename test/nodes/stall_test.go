@@ -52,6 +52,6 @@ func TestStallOfAPlan(t *testing.T) {
 	}
 	m.Nodes[0].Do("plan", "d@order=full", "--settle")
 	if settled, _ := waits("d@order=full"); settled["plan"] > waited["plan"]/4 {
-		t.Errorf("with a settled plan, finding who reads what took %v s, and %v s without", settled["plan"], waited["plan"])
+		t.Errorf("with a settled plan, finding which rank reads what took %v s, and %v s without", settled["plan"], waited["plan"])
 	}
 }

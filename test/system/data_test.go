@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The whole of who reads what, by plain file calls: every kind of source in
+// The whole of which rank reads what, by plain file calls: every kind of source in
 // every order with every tail, cut for different numbers of ranks.
 func TestEveryRecordIsReadOnce(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func TestEarlierReadersOfChunks(t *testing.T) {
 	}
 }
 
-// A listed is a plan that is asked, batch after batch, who reads what.
+// A listed is a plan that is asked, batch after batch, which rank reads what.
 type listed struct{ *Batches }
 
 func (p *listed) reader(t *testing.T, chunk int) (rank int) {
