@@ -179,7 +179,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err != nil {
 		return nil, err
 	}
-	defer f.enter()()
+	defer f.Enter()()
 	defer f.expect(mapPath(r.Stage, r.Commit))()
 	if r.Agreed {
 		end, err := s.repairs.take(ctx)
@@ -252,7 +252,7 @@ func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream)
 	if err != nil {
 		return nil, err
 	}
-	defer f.enter()()
+	defer f.Enter()()
 	t, err := f.tailTo(r)
 	if err != nil {
 		return nil, err

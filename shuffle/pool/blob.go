@@ -197,7 +197,7 @@ func (b *Blobs) Put(ctx context.Context, from, name string, exclusive bool) erro
 	if _, err := f.attempts(g.number); err != nil {
 		return err
 	}
-	defer f.enter()()
+	defer f.Enter()()
 	done, err := f.commit(ctx, from)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", from, err)

@@ -138,7 +138,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	if is, err = g.numbered(ctx, is, a); err != nil {
 		return err
 	}
-	defer f.enter()()
+	defer f.Enter()()
 	from := attemptPath(g.number, a)
 	done, err := f.commit(ctx, from)
 	if err != nil {

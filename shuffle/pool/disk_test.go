@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 )
 
@@ -29,13 +30,13 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := os.OpenRoot(t.TempDir())
+	ram, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &files{number: 7, inspecting: make(chan struct{}, 1)}
-	f.init(memory)
-	f.ram = newBudget(Config{RAM: 1 << 30})
+	f.init(ram)
+	f.ram = memory.New(1<<30, nil, log)
 	f.disk = f.storeOn(d, root)
 	t.Cleanup(func() {
 		if err := errors.Join(f.close(), d.root.Close()); err != nil {
@@ -57,7 +58,8 @@ func mapOfBytes(t *testing.T, b string) (string, state.Commit, pieces.Table) {
 func TestCopiesThatComeAtOnce(t *testing.T) {
 	f := onDisk(t, 0, slog.New(slog.DiscardHandler))
 	b := strings.Repeat("0123456789abcdef", 4096)
-	f.ram = newBudget(Config{RAM: int64(len(b)) * 3 / 2})
+	room := int64(len(b)) * 3 / 2
+	f.ram = memory.New(room, nil, slog.New(slog.DiscardHandler))
 	name, _, all := mapOfBytes(t, b)
 	r, w := io.Pipe()
 	first := make(chan error, 1)
@@ -79,7 +81,7 @@ func TestCopiesThatComeAtOnce(t *testing.T) {
 	if err := f.take(t.Context(), false, name, all, second); err != nil {
 		t.Errorf("the second copy, when the first has failed: %v", err)
 	}
-	if n := f.ram.arriving.Load(); n != 0 {
+	if n := room - f.ram.Free(); n != 0 {
 		t.Errorf("%d bytes are to come still", n)
 	}
 }

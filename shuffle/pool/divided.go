@@ -52,7 +52,7 @@ func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given pie
 // memory, and so is the index by which records are sorted; what it is depends on the bytes
 // that were written and on the spec alone.
 func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offsets) (pieces.Offsets, error) {
-	used := arenas{dir: s.files.dir}
+	used := arenas{dir: s.files.Dir}
 	from, err := mapWhole(s.source, s.size, unix.PROT_READ)
 	if err != nil {
 		return nil, err

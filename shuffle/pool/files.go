@@ -14,13 +14,14 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/turns"
 )
 
 // files are the files of a job on this node: a file system in memory, mounted on a directory
 // that only the daemon can enter, and a directory on the disk, if there is one.
 type files struct {
-	*share
+	*memory.Share
 	mapFiles
 	number     uint64
 	work       *turns.Shares
@@ -48,7 +49,7 @@ func makeFiles(dir string, j state.PoolJob) (*files, error) {
 	if err := os.MkdirAll(dir, 0700); err != nil {
 		return nil, err
 	}
-	options := fmt.Sprintf("mode=0700,size=%d,huge=within_size", page)
+	options := fmt.Sprintf("mode=0700,size=%d,huge=within_size", memory.Page())
 	if err := unix.Mount("rankfs-pool", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return nil, fmt.Errorf("mount a tmpfs: %w", err)
 	}
@@ -73,7 +74,7 @@ func openFiles(dir string, number uint64) (*files, error) {
 		unix.Unmount(dir, unix.MNT_DETACH) // EINVAL if nothing is
 		return nil, errors.Join(errors.New("nothing is mounted there any more"), root.Close(), os.Remove(dir))
 	}
-	f := &files{share: &share{dir: dir}, number: number, inspecting: make(chan struct{}, 1)}
+	f := &files{Share: &memory.Share{Dir: dir}, number: number, inspecting: make(chan struct{}, 1)}
 	f.promised.asking = make(chan struct{}, 1)
 	f.init(root)
 	return f, nil
@@ -81,7 +82,7 @@ func openFiles(dir string, number uint64) (*files, error) {
 
 // end frees the files: of memory with one umount. What programs have open stays theirs.
 func (f *files) end() error {
-	err := errors.Join(f.close(), unix.Unmount(f.dir, unix.MNT_DETACH), os.Remove(f.dir))
+	err := errors.Join(f.close(), unix.Unmount(f.Dir, unix.MNT_DETACH), os.Remove(f.Dir))
 	if f.disk != nil {
 		err = errors.Join(err, f.disk.disk.drop(f.number))
 	}

@@ -36,7 +36,7 @@ func (j *Job) Files() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.enter()()
+	f.Enter()()
 	return f.root, nil
 }
 
@@ -50,7 +50,7 @@ func (j *Job) Write() (done func()) {
 	if err != nil {
 		return used
 	}
-	left := f.enter()
+	left := f.Enter()
 	return func() {
 		left()
 		used()

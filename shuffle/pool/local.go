@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/turns"
 )
 
@@ -19,7 +20,7 @@ import (
 // a look at it waits for no file system.
 type local struct {
 	*agreed
-	budget *budget
+	budget *memory.Budget
 	disk   *disk         // nil if there is none
 	work   *turns.Shares // of processors, to divide maps and merge parts
 
@@ -31,7 +32,7 @@ type local struct {
 	}
 }
 
-func newLocal(a *agreed, b *budget) *local {
+func newLocal(a *agreed, b *memory.Budget) *local {
 	l := &local{agreed: a, budget: b, work: turns.New(int64(runtime.GOMAXPROCS(0)))}
 	l.mu.jobs = make(map[uint64]*files)
 	return l
@@ -51,7 +52,7 @@ func (l *local) open() error {
 	if err := l.adopt(); err != nil {
 		return fmt.Errorf("directory of the shuffle pool: %w", err)
 	}
-	l.budget.divide()
+	l.budget.Divide()
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (l *local) files(j state.PoolJob) (*files, error) {
 	}
 	f, err := l.makeFiles(j)
 	if err == nil {
-		l.budget.divide()
+		l.budget.Divide()
 	}
 	return f, err
 }
@@ -154,7 +155,7 @@ func (l *local) addDisk(f *files) error {
 	case err == nil:
 		f.disk = f.storeOn(l.disk, root)
 	case err == errFull, l.disk.failed(err):
-		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.dir, "cause", err)
+		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.Dir, "cause", err)
 		return nil
 	}
 	return err
@@ -183,7 +184,7 @@ func (l *local) has(number uint64) *files {
 
 // add has files known, and divide the budget with others.
 func (l *local) add(f *files) {
-	l.budget.add(f.share)
+	l.budget.Add(f.Share)
 	f.ram, f.work = l.budget, l.work
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,12 +196,12 @@ func (l *local) end(number uint64, f *files) (ended bool) {
 	l.mu.Lock()
 	delete(l.mu.jobs, number)
 	l.mu.Unlock()
-	l.budget.remove(f.share)
+	l.budget.Remove(f.Share)
 	err := f.end()
 	if err != nil {
-		l.config.Log.Warn("files of a job of the shuffle pool stay", "dir", f.dir, "cause", err)
+		l.config.Log.Warn("files of a job of the shuffle pool stay", "dir", f.Dir, "cause", err)
 	}
-	l.budget.divide()
+	l.budget.Divide()
 	return err == nil
 }
 

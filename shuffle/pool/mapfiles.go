@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
@@ -25,7 +26,7 @@ type mapFiles struct {
 	disk *store        // nil if there is none
 	open openmaps.Maps // to be read
 
-	ram *budget // of the memory that all jobs have
+	ram *memory.Budget // of the memory that all jobs have
 
 	mu struct {
 		sync.Mutex
@@ -125,8 +126,8 @@ func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
 		return nil
 	case lasting:
 		return errFull
-	case f.ram.free() < bytes:
-		return errNoMemory
+	case f.ram.Free() < bytes:
+		return memory.ErrNoRoom
 	}
 	return nil
 }

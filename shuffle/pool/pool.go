@@ -15,6 +15,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/placement"
 )
 
@@ -98,7 +99,7 @@ type Pool struct {
 	*agreed
 	maker   Maker
 	local   *local
-	budget  *budget
+	budget  *memory.Budget
 	copies  *copies
 	peers   peers
 	spill   *spill
@@ -121,7 +122,7 @@ func New(c Config) *Pool {
 	if c.Forget == nil {
 		c.Forget = func() {}
 	}
-	p := &Pool{agreed: &agreed{c}, budget: newBudget(c), born: time.Now(), merging: newMergeRoom(c.RAM)}
+	p := &Pool{agreed: &agreed{c}, budget: memory.New(c.RAM, c.Used, c.Log), born: time.Now(), merging: newMergeRoom(c.RAM)}
 	p.local = newLocal(p.agreed, p.budget)
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
@@ -151,7 +152,7 @@ func (p *Pool) Follow(ctx context.Context) {
 			sweep.sweepJobs() // of one that was removed a moment ago no mount stays
 		}
 	}()
-	tasks.Go(func() { p.budget.account(ctx) })
+	tasks.Go(func() { p.budget.Account(ctx) })
 	tasks.Go(func() { p.forgetNames(ctx) })
 	if p.local.disk != nil {
 		tasks.Go(func() { p.spill.follow(ctx) })

@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 )
 
 // promises are the bytes reserved of a job's quota for files of attempts on this node, in all copies, by
@@ -255,9 +256,9 @@ func (f *files) settle(ctx context.Context, j *Job) error {
 
 // allocated is the room of a file, with the memory that it has beyond its end.
 func allocated(info os.FileInfo) int64 {
-	memory := info.Sys().(*syscall.Stat_t).Blocks * 512
-	if memory-info.Size() < page {
+	has := info.Sys().(*syscall.Stat_t).Blocks * 512
+	if has-info.Size() < memory.Page() {
 		return info.Size()
 	}
-	return memory
+	return has
 }

@@ -20,7 +20,7 @@ func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 		return 0, false
 	}
 	bytes = p.config.RAM
-	free := p.budget.free()
+	free := p.budget.Free()
 	if p.local.disk != nil {
 		bytes += p.local.disk.bytes
 		free += p.local.disk.free()

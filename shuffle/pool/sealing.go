@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 )
 
@@ -147,15 +148,15 @@ func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error 
 	case has:
 		return nil
 	}
-	memory := s.files.store()
+	in := s.files.store()
 	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
-	if err := memory.placeTable(to+idx, int64(len(s.table))+s.after, table); errors.Is(err, unix.ENOSPC) {
-		return fmt.Errorf("table of its map: %w", errNoMemory)
+	if err := in.placeTable(to+idx, int64(len(s.table))+s.after, table); errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("table of its map: %w", memory.ErrNoRoom)
 	} else if err != nil {
 		return err
 	}
-	if err := memory.link(s.file, to); err != nil {
-		return errors.Join(err, memory.Remove(to+idx))
+	if err := in.link(s.file, to); err != nil {
+		return errors.Join(err, in.Remove(to+idx))
 	}
 	return nil
 }

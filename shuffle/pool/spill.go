@@ -25,7 +25,7 @@ func (s *spill) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.budget.full:
+		case <-s.budget.Full():
 			s.relieve(ctx)
 			sleep(ctx, relieveTime)
 		}
@@ -67,8 +67,8 @@ func (s *spill) relieve(ctx context.Context) {
 }
 
 // full reports whether memory is to be relieved, roomy whether it was enough.
-func (s *spill) full() bool  { return s.disk != nil && s.budget.over(s.budget.used()) }
-func (s *spill) roomy() bool { return s.budget.used() <= s.budget.bytes/2 }
+func (s *spill) full() bool  { return s.disk != nil && s.budget.Over() }
+func (s *spill) roomy() bool { return s.budget.Roomy() }
 
 // A movable is a committed map that is in memory.
 type movable struct {

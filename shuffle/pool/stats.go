@@ -55,7 +55,7 @@ func (p *Pool) Count() map[uint64]Count {
 
 // Stats has the room that is used now, and its bounds; stages, maps and copies are as Count has them.
 func (p *Pool) Stats() meta.PoolStats {
-	s := meta.PoolStats{Used: p.budget.used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
+	s := meta.PoolStats{Used: p.budget.Used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
 		d.mu.Lock()
 		s.Disk, s.DiskMax = d.mu.used, d.bytes
@@ -77,7 +77,7 @@ func (p *Pool) Stats() meta.PoolStats {
 func (p *Pool) Used() map[uint64]int64 {
 	used := make(map[uint64]int64)
 	for number, f := range p.local.all() {
-		used[number], _ = f.memory()
+		used[number], _ = f.Memory()
 	}
 	return used
 }

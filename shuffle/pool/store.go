@@ -18,6 +18,7 @@ import (
 
 	"rankfs/meta/durable"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
@@ -26,7 +27,7 @@ import (
 type store struct {
 	*os.Root
 	disk *disk          // nil: it is in memory, where the kernel counts
-	ram  *budget        // of memory, where it is in that
+	ram  *memory.Budget // of memory, where it is in that
 	used *accesses      // of the job's files
 	open *openmaps.Maps // of the job, to be read
 }
@@ -168,11 +169,11 @@ func (s store) place(e *diskWork, name string, size int64, r io.Reader, lasting 
 			}
 		}()
 	} else {
-		in, err := s.ram.admit(size, r)
+		in, err := s.ram.Admit(size, r)
 		if err != nil {
 			return err
 		}
-		defer in.end()
+		defer in.End()
 		r = in
 	}
 	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)

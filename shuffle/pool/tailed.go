@@ -88,11 +88,11 @@ func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 // take appends n bytes.
 func (t *tailedMap) take(n int64, r io.Reader) error {
 	if d := t.in.disk; d == nil {
-		in, err := t.in.ram.admit(n, r)
+		in, err := t.in.ram.Admit(n, r)
 		if err != nil {
 			return err
 		}
-		defer in.end()
+		defer in.End()
 		r = in
 	} else if !d.take(blocks(t.has+n) - blocks(t.has)) {
 		return errFull

@@ -1,4 +1,4 @@
-package pool
+package memory
 
 import (
 	"context"
@@ -27,11 +27,11 @@ const (
 // there is something for each that begins.
 const slack = 64
 
-// A budget is the memory that the jobs of a node may have together. Each has a file system
+// A Budget is the memory that the jobs of a node may have together. Each has a file system
 // with a bound of its own, as programs write past the daemon. The bounds never come to
 // more than the budget: what is free is divided evenly among the jobs that are in use. The
 // lock mu guards the set of shares alone.
-type budget struct {
+type Budget struct {
 	bytes int64
 	told  func(used int64) // what all jobs have
 	log   *slog.Logger
@@ -44,15 +44,15 @@ type budget struct {
 
 	mu struct {
 		sync.Mutex
-		shares map[*share]bool
+		shares map[*Share]bool
 	}
 }
 
-// A share is a job's part of the budget: a file system in memory. The lock guards its
+// A Share is a job's part of the budget: a file system in memory. The lock guards its
 // users, not what it has.
-type share struct {
-	budget *budget
-	dir    string // where it is mounted
+type Share struct {
+	budget *Budget
+	Dir    string // where it is mounted
 
 	used, bound, want int64 // bytes that it has, may have, and should be allowed; under the budget's dividing
 
@@ -64,30 +64,32 @@ type share struct {
 	}
 }
 
-func newBudget(c Config) *budget {
-	b := &budget{bytes: c.RAM, told: c.Used, log: c.Log, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
-	b.mu.shares = make(map[*share]bool)
+// New is one of so many bytes. Whenever it is divided, told is called, if there is one, with
+// what all jobs have.
+func New(bytes int64, told func(used int64), log *slog.Logger) *Budget {
+	b := &Budget{bytes: bytes, told: told, log: log, begun: make(chan struct{}, 1), full: make(chan struct{}, 1)}
+	b.mu.shares = make(map[*Share]bool)
 	return b
 }
 
-// add divides with one more share, from the next division on.
-func (b *budget) add(s *share) {
+// Add divides with one more share, from the next division on.
+func (b *Budget) Add(s *Share) {
 	s.budget = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.shares[s] = true
 }
 
-// remove divides no more with a share.
-func (b *budget) remove(s *share) {
+// Remove divides no more with a share.
+func (b *Budget) Remove(s *Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.mu.shares, s)
 }
 
-// enter says that something may be written into the files of the job, until done is called.
-// While the bound is that of a job not in use, enter has it made another.
-func (s *share) enter() (done func()) {
+// Enter says that something may be written into the files of the job, until done is called.
+// While the bound is that of a job not in use, Enter has it made another.
+func (s *Share) Enter() (done func()) {
 	s.mu.Lock()
 	s.mu.users++
 	if s.mu.users == 1 && time.Since(s.mu.left) > inUseTime {
@@ -96,7 +98,7 @@ func (s *share) enter() (done func()) {
 	divided := s.mu.divided
 	s.mu.Unlock()
 	if !divided {
-		s.budget.divide()
+		s.budget.Divide()
 		s.mu.Lock()
 		s.mu.divided = true
 		s.mu.Unlock()
@@ -119,45 +121,50 @@ func signal(c chan struct{}) {
 }
 
 // inUse reports whether something is written there, or was a moment ago.
-func (s *share) inUse() bool {
+func (s *Share) inUse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.users > 0 || time.Since(s.mu.left) <= inUseTime
 }
 
-// account divides memory, again and again while any job is in use.
-func (b *budget) account(ctx context.Context) {
+// Account divides memory, again and again while any job is in use.
+func (b *Budget) Account(ctx context.Context) {
 	for ctx.Err() == nil {
-		if b.divide() {
-			sleep(ctx, divideTime)
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-b.begun:
+		if b.Divide() {
+			wait(ctx, time.After(divideTime))
+		} else {
+			wait(ctx, b.begun)
 		}
 	}
 }
 
-// divide bounds the file systems of all jobs anew, and reports whether any is in use.
-func (b *budget) divide() (inUse bool) {
+// wait waits for a channel to have one, or for the end of ctx.
+func wait[T any](ctx context.Context, c <-chan T) {
+	select {
+	case <-ctx.Done():
+	case <-c:
+	}
+}
+
+// Divide bounds the file systems of all jobs anew, and reports whether any is in use.
+func (b *Budget) Divide() (inUse bool) {
 	used, inUse := b.bindAll()
 	if b.told != nil {
 		b.told(used)
 	}
-	if b.over(used) {
+	if b.isOver(used) {
 		signal(b.full)
 	}
 	return inUse
 }
 
-func (b *budget) bindAll() (used int64, inUse bool) {
+func (b *Budget) bindAll() (used int64, inUse bool) {
 	b.dividing.Lock()
 	defer b.dividing.Unlock()
 	all := b.all()
-	users := make(map[*share]bool)
+	users := make(map[*Share]bool)
 	for _, f := range all {
-		f.used, f.bound = f.memory()
+		f.used, f.bound = f.Memory()
 		used += f.used
 		if f.inUse() {
 			users[f] = true
@@ -185,20 +192,20 @@ func (b *budget) bindAll() (used int64, inUse bool) {
 	return used, len(users) > 0
 }
 
-// page is the least size of a file system in memory: with no bytes it would be one
+// Page is the least size of a file system in memory: with no bytes it would be one
 // without a bound.
-var page = int64(os.Getpagesize())
+func Page() int64 { return int64(os.Getpagesize()) }
 
 // bind gives a job's file system a bound. One that has grown past that meanwhile keeps the
 // bound that it has.
-func (b *budget) bind(s *share, bytes int64) {
-	bytes = max(page, (bytes+page-1)/page*page)
-	err := reconfigure(s.dir, strconv.FormatInt(bytes, 10))
+func (b *Budget) bind(s *Share, bytes int64) {
+	bytes = max(Page(), (bytes+Page()-1)/Page()*Page())
+	err := reconfigure(s.Dir, strconv.FormatInt(bytes, 10))
 	switch {
 	case err == nil:
 		s.bound = bytes
 	case !errors.Is(err, unix.EINVAL):
-		b.log.Warn("the memory of a job of the shuffle pool keeps its bound", "dir", s.dir, "cause", err)
+		b.log.Warn("the memory of a job of the shuffle pool keeps its bound", "dir", s.Dir, "cause", err)
 	}
 }
 
@@ -216,29 +223,38 @@ func reconfigure(dir, size string) error {
 	return unix.FsconfigReconfigure(fd)
 }
 
-// memory is the memory that the job has, and may have.
-func (s *share) memory() (used, bound int64) {
+// Memory is the memory that the job has, and may have.
+func (s *Share) Memory() (used, bound int64) {
 	var at unix.Statfs_t
-	if unix.Statfs(s.dir, &at) != nil || at.Type != unix.TMPFS_MAGIC {
+	if unix.Statfs(s.Dir, &at) != nil || at.Type != unix.TMPFS_MAGIC {
 		return 0, 0
 	}
 	return int64(at.Blocks-at.Bfree) * at.Bsize, int64(at.Blocks) * at.Bsize
 }
 
 // all are the shares of all jobs.
-func (b *budget) all() []*share {
+func (b *Budget) all() []*Share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.mu.shares))
 }
 
-// over reports whether so much in memory is to be relieved.
-func (b *budget) over(used int64) bool { return used > b.bytes/4*3 }
+// isOver reports whether so much in memory is to be relieved.
+func (b *Budget) isOver(used int64) bool { return used > b.bytes/4*3 }
 
-// used is the memory that all jobs have.
-func (b *budget) used() (sum int64) {
+// Over reports whether memory is to be relieved.
+func (b *Budget) Over() bool { return b.isOver(b.Used()) }
+
+// Roomy reports whether memory was relieved far enough.
+func (b *Budget) Roomy() bool { return b.Used() <= b.bytes/2 }
+
+// Full has one when memory was seen to be full.
+func (b *Budget) Full() <-chan struct{} { return b.full }
+
+// Used is the memory that all jobs have.
+func (b *Budget) Used() (sum int64) {
 	for _, s := range b.all() {
-		used, _ := s.memory()
+		used, _ := s.Memory()
 		sum += used
 	}
 	return sum
