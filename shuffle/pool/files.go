@@ -84,7 +84,7 @@ func openFiles(dir string, number uint64) (*files, error) {
 func (f *files) end() error {
 	err := errors.Join(f.close(), unix.Unmount(f.Dir, unix.MNT_DETACH), os.Remove(f.Dir))
 	if f.disk != nil {
-		err = errors.Join(err, f.disk.disk.drop(f.number))
+		err = errors.Join(err, f.disk.disk.Drop(f.number))
 	}
 	return err
 }

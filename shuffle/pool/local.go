@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/turns"
 )
@@ -21,7 +22,7 @@ import (
 type local struct {
 	*agreed
 	budget *memory.Budget
-	disk   *disk         // nil if there is none
+	disk   *disk.Disk    // nil if there is none
 	work   *turns.Shares // of processors, to divide maps and merge parts
 
 	making sync.Mutex // before mu; held while file systems are mounted and opened
@@ -45,7 +46,7 @@ func (l *local) open() error {
 	}
 	if d := l.config.Disk; d != (Disk{}) {
 		var err error
-		if l.disk, err = openDisk(d, l.config.Cluster.Self(), l.config.Log); err != nil {
+		if l.disk, err = disk.Open(d.Dir, d.Bytes, l.config.Cluster.Self(), l.config.Log); err != nil {
 			return err
 		}
 	}
@@ -96,12 +97,12 @@ func (l *local) adoptDisk() {
 	for _, j := range l.config.State.PoolJobs() {
 		jobs[j.Number] = j
 	}
-	for _, number := range l.disk.jobs() {
+	for _, number := range l.disk.Jobs() {
 		var err error
 		if j, ok := jobs[number]; ok {
 			_, err = l.files(j)
 		} else {
-			err = l.disk.drop(number)
+			err = l.disk.Drop(number)
 		}
 		if err != nil {
 			l.config.Log.Warn("what the disk has of a job of the shuffle pool stays there, unused", "job", number, "cause", err)
@@ -150,11 +151,11 @@ func (l *local) addDisk(f *files) error {
 	if l.disk == nil {
 		return nil
 	}
-	root, err := l.disk.job(f.number)
+	root, err := l.disk.Job(f.number)
 	switch {
 	case err == nil:
 		f.disk = f.storeOn(l.disk, root)
-	case err == errFull, l.disk.failed(err):
+	case err == disk.ErrFull, l.disk.Failed(err):
 		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.Dir, "cause", err)
 		return nil
 	}
@@ -214,7 +215,7 @@ func (l *local) close() error {
 		errs = append(errs, f.close())
 	}
 	if l.disk != nil {
-		errs = append(errs, l.disk.root.Close())
+		errs = append(errs, l.disk.Close())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
@@ -82,7 +83,7 @@ func (f *mapFiles) madeStage(number uint64, is bool) {
 func (f *mapFiles) store() store { return store{f.root, nil, f.ram, &f.accesses, &f.open} }
 
 // storeOn is the store in a directory on a disk.
-func (f *mapFiles) storeOn(d *disk, dir *os.Root) *store {
+func (f *mapFiles) storeOn(d *disk.Disk, dir *os.Root) *store {
 	return &store{dir, d, nil, &f.accesses, &f.open}
 }
 
@@ -103,7 +104,7 @@ func (f *mapFiles) hasMap(ctx context.Context, stage uint64, c state.Commit) (ha
 		switch {
 		case err == nil:
 			return size == c.Size || s.hasTail(name, size, c), nil
-		case err == errSilent || ctx.Err() != nil:
+		case err == disk.ErrSilent || ctx.Err() != nil:
 			return false, err
 		}
 	}
@@ -122,22 +123,25 @@ func (f *mapFiles) hasRoom(lasting bool, bytes int64) error {
 	switch {
 	case lasting && f.disk == nil:
 		return errNone
-	case f.disk != nil && f.disk.disk.free() >= blocks(bytes):
+	case f.disk != nil && f.disk.disk.Free() >= disk.Blocks(bytes):
 		return nil
 	case lasting:
-		return errFull
+		return disk.ErrFull
 	case f.ram.Free() < bytes:
 		return memory.ErrNoRoom
 	}
 	return nil
 }
 
+// errNone is for what has to last where nothing does.
+var errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this node has no disk for its job: mount with --pool-nvme DIR:SIZE, or, if the log says that the disk had failed when the job was made, make the job anew")
+
 // take keeps a map of which r has the bytes: on the disk if there is one. What has to last
 // is nowhere else.
 func (f *mapFiles) take(ctx context.Context, lasting bool, name string, t pieces.Table, r io.Reader) error {
 	switch {
 	case f.disk != nil:
-		if err := f.disk.put(ctx, name, t, r, lasting); err != errFull || lasting {
+		if err := f.disk.put(ctx, name, t, r, lasting); err != disk.ErrFull || lasting {
 			return err
 		}
 	case lasting:

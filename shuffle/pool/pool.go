@@ -81,6 +81,20 @@ type Config struct {
 	Forget func()
 }
 
+// A Disk is a directory on a local disk, and how many bytes the pool may have there.
+type Disk struct {
+	Dir   string
+	Bytes int64
+}
+
+// Try says why the directory could not be made now, if it is not there, and makes nothing.
+func (d Disk) Try() error {
+	if err := cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir)); err != nil {
+		return fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
+	}
+	return nil
+}
+
 // A node that has looked at all that was agreed on rests so many times as long before it
 // looks again, a blink at least, and no longer than that: what is committed meanwhile it looks
 // at once. What could not be done it tries again after a while.

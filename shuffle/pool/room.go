@@ -22,8 +22,9 @@ func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 	bytes = p.config.RAM
 	free := p.budget.Free()
 	if p.local.disk != nil {
-		bytes += p.local.disk.bytes
-		free += p.local.disk.free()
+		_, most := p.local.disk.Room()
+		bytes += most
+		free += p.local.disk.Free()
 	}
 	least := bytes / leastFree
 	if wasFull {

@@ -14,6 +14,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 )
@@ -141,7 +142,7 @@ func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error 
 	switch {
 	case lasting:
 		err := s.files.take(ctx, true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
-		if errors.Is(err, errSilent) || ctx.Err() != nil { // what is left there is swept
+		if errors.Is(err, disk.ErrSilent) || ctx.Err() != nil { // what is left there is swept
 			s.named = false
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 )
 
 // A spill moves maps from memory to the disk.
@@ -58,7 +59,7 @@ func (s *spill) relieve(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		if time.Since(s.warned) > restTime {
+		if time.Since(s.warned) > disk.RestTime {
 			s.warned = time.Now()
 			s.config.Log.Warn("memory of the shuffle pool stays full", "map", m.is.Map, "cause", err)
 		}

@@ -57,9 +57,7 @@ func (p *Pool) Count() map[uint64]Count {
 func (p *Pool) Stats() meta.PoolStats {
 	s := meta.PoolStats{Used: p.budget.Used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
-		d.mu.Lock()
-		s.Disk, s.DiskMax = d.mu.used, d.bytes
-		d.mu.Unlock()
+		s.Disk, s.DiskMax = d.Room()
 	}
 	for _, c := range p.Count() {
 		s.Jobs++

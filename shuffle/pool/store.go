@@ -18,6 +18,7 @@ import (
 
 	"rankfs/meta/durable"
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
@@ -26,7 +27,7 @@ import (
 // A store is one of the places in which a job has maps.
 type store struct {
 	*os.Root
-	disk *disk          // nil: it is in memory, where the kernel counts
+	disk *disk.Disk     // nil: it is in memory, where the kernel counts
 	ram  *memory.Budget // of memory, where it is in that
 	used *accesses      // of the job's files
 	open *openmaps.Maps // of the job, to be read
@@ -47,7 +48,7 @@ func (s store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.at(na
 
 // size is that of a file.
 func (s store) size(ctx context.Context, name string) (int64, error) {
-	info, err := ask(ctx, s.disk, func() (os.FileInfo, error) { return s.Lstat(name) })
+	info, err := disk.Ask(ctx, s.disk, func() (os.FileInfo, error) { return s.Lstat(name) })
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +57,7 @@ func (s store) size(ctx context.Context, name string) (int64, error) {
 
 // names are those in a directory; none if there is no such directory.
 func (s store) names(ctx context.Context, dir string) ([]string, error) {
-	return ask(ctx, s.disk, func() ([]string, error) { return namesIn(s.Root, dir) })
+	return disk.Ask(ctx, s.disk, func() ([]string, error) { return namesIn(s.Root, dir) })
 }
 
 // namesIn are the names in a directory; none if there is no such directory.
@@ -89,14 +90,14 @@ func (s store) remove(name string) {
 		_ = s.Remove(name)
 		return
 	}
-	_ = s.disk.do(context.Background(), patience, func(e *diskWork) error {
-		return e.do(func() error {
+	_ = s.disk.Do(context.Background(), func(e *disk.Work) error {
+		return e.Do(func() error {
 			info, err := s.Lstat(name)
 			if err == nil {
 				err = s.Remove(name)
 			}
 			if err == nil {
-				s.disk.give(blocks(info.Size()))
+				s.disk.Give(disk.Blocks(info.Size()))
 			}
 			return err
 		})
@@ -107,7 +108,7 @@ func (s store) remove(name string) {
 func (s store) removeAll(name string) error {
 	s.open.ForgetBelow(name)
 	if s.disk != nil {
-		return s.disk.remove(s.Root, name)
+		return s.disk.Remove(s.Root, name)
 	}
 	return s.RemoveAll(name)
 }
@@ -118,11 +119,11 @@ func (s store) put(ctx context.Context, name string, t pieces.Table, r io.Reader
 	if s.disk == nil {
 		return s.putBy(nil, name, t, r, lasting)
 	}
-	return s.disk.do(ctx, patience, func(e *diskWork) error { return s.putBy(e, name, t, r, lasting) })
+	return s.disk.Do(ctx, func(e *disk.Work) error { return s.putBy(e, name, t, r, lasting) })
 }
 
-func (s store) putBy(e *diskWork, name string, t pieces.Table, r io.Reader, lasting bool) error {
-	if err := e.do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
+func (s store) putBy(e *disk.Work, name string, t pieces.Table, r io.Reader, lasting bool) error {
+	if err := e.Do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
 		return err
 	}
 	size := t.Size()
@@ -132,7 +133,7 @@ func (s store) putBy(e *diskWork, name string, t pieces.Table, r io.Reader, last
 	if err != nil || !lasting {
 		return err
 	}
-	return e.do(func() error { return s.sync(path.Dir(name)) })
+	return e.Do(func() error { return s.sync(path.Dir(name)) })
 }
 
 // beside does one thing and another one, which may wait for it. Files of which both are to last
@@ -157,15 +158,15 @@ func beside(lasting bool, one func() error, other func(done func() error) error)
 
 // place writes a file that has its name once it is whole, and once what it is not to be
 // without is done, if there is something. There may be one of that name, with the same bytes.
-func (s store) place(e *diskWork, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
+func (s store) place(e *disk.Work, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
-		if !s.disk.take(blocks(size)) {
-			return errFull
+		if !s.disk.Take(disk.Blocks(size)) {
+			return disk.ErrFull
 		}
 		defer func() {
 			if err != nil {
-				s.disk.give(blocks(size))
-				s.disk.failed(err)
+				s.disk.Give(disk.Blocks(size))
+				s.disk.Failed(err)
 			}
 		}()
 	} else {
@@ -183,24 +184,24 @@ func (s store) place(e *diskWork, name string, size int64, r io.Reader, lasting 
 	}
 	defer done()
 	var f *os.File
-	err = e.do(func() (err error) {
+	err = e.Do(func() (err error) {
 		f, err = s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w := &output{work: e, file: f, lasting: lasting}
-	_, err = pieces.Copy(w, e.reading(r))
+	w := e.Output(f, lasting)
+	_, err = pieces.Copy(w, e.Reading(r))
 	if err == nil && lasting {
-		err = w.sync()
+		err = w.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil && with != nil {
 		err = with()
 	}
 	if err == nil {
-		err = e.do(func() error { return s.rename(unfinished, name) })
+		err = e.Do(func() error { return s.rename(unfinished, name) })
 	}
 	if err != nil {
 		return errors.Join(err, s.Remove(unfinished))
@@ -228,14 +229,7 @@ func (s store) rename(from, to string) error {
 	if s.disk == nil {
 		return s.Rename(from, to)
 	}
-	s.disk.naming.Lock()
-	defer s.disk.naming.Unlock()
-	was, missing := s.Lstat(to)
-	err := s.Rename(from, to)
-	if err == nil && missing == nil {
-		s.disk.give(blocks(was.Size()))
-	}
-	return err
+	return s.disk.Rename(s.at(from), s.at(to))
 }
 
 // sync has directories last: one, and those above it, which never come again once they went.
@@ -244,8 +238,8 @@ func (s store) sync(dir string) error {
 		if err := durable.SyncDir(s.at(at)); err != nil {
 			return err
 		}
-		if at == "." || s.disk.lasts(s.at(dir), false) {
-			s.disk.lasts(s.at(dir), true)
+		if at == "." || s.disk.Lasts(s.at(dir), false) {
+			s.disk.Lasts(s.at(dir), true)
 			return nil
 		}
 	}
@@ -253,7 +247,7 @@ func (s store) sync(dir string) error {
 
 // openMap opens the file of a map and that of its table.
 func (s store) openMap(name string) (file, table *os.File, err error) {
-	both, err := ask(context.Background(), s.disk, func() (both [2]*os.File, err error) {
+	both, err := disk.Ask(context.Background(), s.disk, func() (both [2]*os.File, err error) {
 		if both[0], err = openOwn(s.at(name), os.O_RDONLY, 0); err != nil {
 			return both, err
 		}

@@ -43,7 +43,7 @@ func (w sweeper) sweep(ctx context.Context) (again bool) {
 
 // sweepJobs gives up the files of jobs that are no more, and returns those that there are.
 func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.PoolJob, again bool) {
-	again = w.disk != nil && w.disk.dropAgain()
+	again = w.disk != nil && w.disk.DropAgain()
 	have, jobs = w.made(), make(map[uint64]state.PoolJob)
 	for _, j := range w.config.State.PoolJobs() {
 		jobs[j.Number] = j

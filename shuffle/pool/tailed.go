@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/pieces"
 )
 
@@ -94,8 +95,8 @@ func (t *tailedMap) take(n int64, r io.Reader) error {
 		}
 		defer in.End()
 		r = in
-	} else if !d.take(blocks(t.has+n) - blocks(t.has)) {
-		return errFull
+	} else if !d.Take(disk.Blocks(t.has+n) - disk.Blocks(t.has)) {
+		return disk.ErrFull
 	}
 	t.has += n
 	got, err := pieces.Copy(io.NewOffsetWriter(t.file, t.has-n), r)
@@ -103,7 +104,7 @@ func (t *tailedMap) take(n int64, r io.Reader) error {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil && t.in.disk != nil {
-		t.in.disk.failed(err)
+		t.in.disk.Failed(err)
 	}
 	return err
 }
@@ -115,7 +116,7 @@ func (t *tailedMap) remove() error {
 		return t.file.Close()
 	}
 	if t.in.disk != nil {
-		t.in.disk.give(blocks(t.has))
+		t.in.disk.Give(disk.Blocks(t.has))
 	}
 	return errors.Join(t.in.Remove(t.name), t.file.Close())
 }
@@ -256,7 +257,7 @@ func (t *tailedMap) cut(has int64) error {
 		return err
 	}
 	if t.in.disk != nil {
-		t.in.disk.give(blocks(t.has) - blocks(has))
+		t.in.disk.Give(disk.Blocks(t.has) - disk.Blocks(has))
 	}
 	t.has = has
 	return nil

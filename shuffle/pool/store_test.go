@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 )
@@ -22,11 +26,11 @@ import (
 // of memory.
 func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	t.Helper()
-	d, err := openDisk(Disk{t.TempDir(), bytes}, "00000000000000aa", log)
+	d, err := disk.Open(t.TempDir(), bytes, "00000000000000aa", log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := d.job(7)
+	root, err := d.Job(7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +43,34 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	f.ram = memory.New(1<<30, nil, log)
 	f.disk = f.storeOn(d, root)
 	t.Cleanup(func() {
-		if err := errors.Join(f.close(), d.root.Close()); err != nil {
+		if err := errors.Join(f.close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return f
+}
+
+// A file takes whole blocks of the disk.
+var block = disk.Blocks(1)
+
+// filesOf is what files on a disk take, and what is counted of that.
+func filesOf(t *testing.T, s *store) (left, counted int64) {
+	t.Helper()
+	err := fs.WalkDir(s.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			left += disk.Blocks(info.Size())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, _ = s.disk.Room()
+	return left, counted
 }
 
 func mapOfBytes(t *testing.T, b string) (string, state.Commit, pieces.Table) {
@@ -135,48 +162,50 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	}
 	end(first)
 	end(second)
-	if want := blocks(int64(len(b))) + block; f.disk.disk.mu.used != want {
-		t.Errorf("%d bytes are counted, want %d", f.disk.disk.mu.used, want)
+	if left, counted := filesOf(t, f.disk); left != counted || counted != disk.Blocks(int64(len(b)))+block {
+		t.Errorf("%d bytes are there, %d counted", left, counted)
 	}
 	f.drop(name)
-	if left, err := usage(f.disk.Root, "."); left != 0 || err != nil || f.disk.disk.mu.used != 0 {
-		t.Errorf("%d bytes are left, %d counted: %v", left, f.disk.disk.mu.used, err)
+	if left, counted := filesOf(t, f.disk); left != 0 || counted != 0 {
+		t.Errorf("%d bytes are left, %d counted", left, counted)
 	}
 }
 
 // A disk that has no room, or that has failed, takes nothing: memory does, but for what has
 // to last. What fails leaves nothing.
 func TestFullOrFailedDisk(t *testing.T) {
-	var log bytes.Buffer
-	f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
-	b := strings.Repeat("x", 3*block)
-	name, c, all := mapOfBytes(t, b)
-	if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.lacks(t.Context(), 9, c) {
-		t.Errorf("more than there is room for: %v", err)
-	}
-	if err := f.take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
-		t.Errorf("what memory has room for: %v", err)
-	}
-	if err := f.take(t.Context(), false, name, all, bytes.NewReader([]byte(strings.Repeat("y", 3*block)))); !errors.Is(err, meta.ErrCorrupt) {
-		t.Errorf("other bytes: %v", err)
-	}
-	f.drop(name)
-	small := b[:10]
-	name, c, all = mapOfBytes(t, small)
-	f.disk.disk.failed(unix.EIO)
-	f.disk.disk.failed(unix.EIO)
-	if n := strings.Count(log.String(), "has failed"); n != 1 {
-		t.Errorf("that the disk failed is logged %d times", n)
-	}
-	if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("a disk that failed: %v", err)
-	}
-	f.disk.disk.mu.failed = f.disk.disk.mu.failed.Add(-restTime)
-	if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
-		t.Errorf("a disk that had failed: %v", err)
-	}
-	f.drop(name)
-	if left, err := usage(f.disk.Root, "."); f.disk.disk.mu.used != left || err != nil {
-		t.Errorf("%d bytes are left, %d counted: %v", left, f.disk.disk.mu.used, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
+		b := strings.Repeat("x", int(3*block))
+		name, c, all := mapOfBytes(t, b)
+		if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.lacks(t.Context(), 9, c) {
+			t.Errorf("more than there is room for: %v", err)
+		}
+		if err := f.take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
+			t.Errorf("what memory has room for: %v", err)
+		}
+		if err := f.take(t.Context(), false, name, all, bytes.NewReader([]byte(strings.Repeat("y", int(3*block))))); !errors.Is(err, meta.ErrCorrupt) {
+			t.Errorf("other bytes: %v", err)
+		}
+		f.drop(name)
+		small := b[:10]
+		name, c, all = mapOfBytes(t, small)
+		f.disk.disk.Failed(unix.EIO)
+		f.disk.disk.Failed(unix.EIO)
+		if n := strings.Count(log.String(), "has failed"); n != 1 {
+			t.Errorf("that the disk failed is logged %d times", n)
+		}
+		if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("a disk that failed: %v", err)
+		}
+		time.Sleep(disk.RestTime)
+		if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
+			t.Errorf("a disk that had failed: %v", err)
+		}
+		f.drop(name)
+		if left, counted := filesOf(t, f.disk); counted != left {
+			t.Errorf("%d bytes are left, %d counted", left, counted)
+		}
+	})
 }

@@ -1,6 +1,7 @@
-package pool
+package disk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -11,12 +12,12 @@ import (
 	"rankfs/meta"
 )
 
-// A diskWork is work on a disk, which may not answer. It has a goroutine of its own, that is left
+// A Work is work on a disk, which may not answer. It has a goroutine of its own, that is left
 // behind when the disk has been silent for too long, and then gets to an end by itself: each system
-// call on the disk is made by do, and what others own is read by what reading gives, so that
+// call on the disk is made by Do, and what others own is read by what Reading gives, so that
 // nothing of that is touched any more. Where it is nil, the caller does the work itself.
 // The lock guards what is below it.
-type diskWork struct {
+type Work struct {
 	patience time.Duration
 
 	mu    sync.Mutex
@@ -37,24 +38,26 @@ const (
 )
 
 var (
-	errSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle pool does not answer: try once more when it does")
-	errLeft   = errors.New("nobody waits any more for what is done on the disk")
+	// ErrSilent is for work on a disk that does not answer.
+	ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle pool does not answer: try once more when it does")
+
+	errLeft = errors.New("nobody waits any more for what is done on the disk")
 )
 
-// diskWorks are the works on a disk that have not come to an end. The lock guards them; it comes before
+// works are the works on a disk that have not come to an end. The lock guards them; it comes before
 // theirs.
-type diskWorks struct {
+type works struct {
 	mu  sync.Mutex
-	all map[*diskWork]bool
+	all map[*Work]bool
 }
 
 // wait has work done, and waits for it until the disk is silent, or ctx ends. As long as one
 // before it waits for an answer for too long there is none.
-func (all *diskWorks) wait(ctx context.Context, patience time.Duration, work func(*diskWork) error) error {
-	e := &diskWork{patience: patience, moved: time.Now()}
+func (all *works) wait(ctx context.Context, patience time.Duration, work func(*Work) error) error {
+	e := &Work{patience: patience, moved: time.Now()}
 	e.unread = sync.NewCond(&e.mu)
 	if all.silent() {
-		return errFull
+		return ErrFull
 	}
 	all.add(e)
 	done := make(chan error, 1)
@@ -71,33 +74,33 @@ func (all *diskWorks) wait(ctx context.Context, patience time.Duration, work fun
 			return err
 		case <-ctx.Done():
 			e.leave()
-			return cause(ctx)
+			return cmp.Or(ctx.Err(), context.Canceled)
 		case <-look.C:
 			if e.silent() {
 				e.leave()
-				return errSilent
+				return ErrSilent
 			}
 		}
 	}
 }
 
-func (all *diskWorks) add(e *diskWork) {
+func (all *works) add(e *Work) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.all == nil {
-		all.all = make(map[*diskWork]bool)
+		all.all = make(map[*Work]bool)
 	}
 	all.all[e] = true
 }
 
-func (all *diskWorks) remove(e *diskWork) {
+func (all *works) remove(e *Work) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.all, e)
 }
 
 // silent reports whether one waits for an answer for too long.
-func (all *diskWorks) silent() bool {
+func (all *works) silent() bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for e := range all.all {
@@ -109,14 +112,14 @@ func (all *diskWorks) silent() bool {
 }
 
 // silent reports whether the disk has not answered for too long.
-func (e *diskWork) silent() bool {
+func (e *Work) silent() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.on > 0 && time.Since(e.moved) >= e.patience
 }
 
 // leave says that its caller waits no more, and waits until nothing is read that others own.
-func (e *diskWork) leave() {
+func (e *Work) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.left = true
@@ -125,8 +128,8 @@ func (e *diskWork) leave() {
 	}
 }
 
-// do makes a system call on the disk.
-func (e *diskWork) do(call func() error) error {
+// Do makes a system call on the disk.
+func (e *Work) Do(call func() error) error {
 	if e == nil {
 		return call()
 	}
@@ -138,7 +141,7 @@ func (e *diskWork) do(call func() error) error {
 }
 
 // count counts what begins, if the work was not left, and what ends.
-func (e *diskWork) count(what *int, n int) error {
+func (e *Work) count(what *int, n int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.left && n > 0 {
@@ -154,8 +157,8 @@ func (e *diskWork) count(what *int, n int) error {
 	return nil
 }
 
-// reading is r as the work may read it.
-func (e *diskWork) reading(r io.Reader) io.Reader {
+// Reading is r as the work may read it.
+func (e *Work) Reading(r io.Reader) io.Reader {
 	if e == nil {
 		return r
 	}
@@ -163,7 +166,7 @@ func (e *diskWork) reading(r io.Reader) io.Reader {
 }
 
 type owned struct {
-	work *diskWork
+	work *Work
 	r    io.Reader
 }
 
@@ -175,26 +178,33 @@ func (o owned) Read(b []byte) (int, error) {
 	return o.r.Read(b)
 }
 
-// An output is a file that a diskWork writes.
-type output struct {
-	work    *diskWork
+// An Output is a file that a Work writes.
+type Output struct {
+	work    *Work
 	file    *os.File
 	lasting bool
 	n       int64 // bytes since it was synced
 }
 
-func (w *output) Write(b []byte) (n int, err error) {
-	err = w.work.do(func() error {
+// Output is a file that the work writes; if lasting it is synced amid that.
+func (e *Work) Output(file *os.File, lasting bool) *Output {
+	return &Output{work: e, file: file, lasting: lasting}
+}
+
+// Write implements io.Writer.
+func (w *Output) Write(b []byte) (n int, err error) {
+	err = w.work.Do(func() error {
 		n, err = w.file.Write(b)
 		return err
 	})
 	if w.n += int64(n); err == nil && w.lasting && w.n >= syncBytes {
-		err = w.sync()
+		err = w.Sync()
 	}
 	return n, err
 }
 
-func (w *output) sync() error {
+// Sync has all that was written last.
+func (w *Output) Sync() error {
 	w.n = 0
-	return w.work.do(w.file.Sync)
+	return w.work.Do(w.file.Sync)
 }

@@ -1,0 +1,296 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
+	"rankfs/meta/durable"
+)
+
+// A Disk is where the pool has files beside memory: copies for other nodes, what has to
+// outlast the host, and what memory has no room for. Jobs have directories there by their
+// numbers, as in memory. The lock guards what is used, when a write failed, and of which
+// directories the names are known to last; files are written without it.
+type Disk struct {
+	root  *os.Root // this node's alone
+	bytes int64
+	log   *slog.Logger
+
+	works  works
+	asks   works      // that only read, as they may where nothing is written
+	naming sync.Mutex // before mu; held for the system calls that give a file its name
+
+	mu struct {
+		sync.Mutex
+		used   int64     // of bytes, in whole blocks
+		failed time.Time // when a write has, last
+
+		lasting map[string]bool
+		stay    map[uint64]bool // jobs whose directories are to be removed still
+	}
+}
+
+const (
+	blockBytes = 4096
+	RestTime   = 30 * time.Second // as long a disk that failed is left alone
+)
+
+// Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
+// same one: each has its own below that.
+func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
+	dir := filepath.Join(at, "pool-"+self)
+	for _, made := range []string{at, dir} {
+		if err := meta.MakeDir(made); err != nil {
+			return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("directory of the shuffle pool: %w", err)
+	}
+	is := &Disk{root: root, bytes: bytes, log: log}
+	is.mu.lasting, is.mu.stay = make(map[string]bool), make(map[uint64]bool)
+	is.mu.used, err = usage(root, ".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("directory of the shuffle pool: %w", err), root.Close())
+	}
+	return is, nil
+}
+
+// usage is the number of bytes of files below a directory.
+func usage(root *os.Root, dir string) (sum int64, err error) {
+	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			sum += Blocks(info.Size())
+		}
+		return err
+	})
+	return sum, err
+}
+
+// Blocks are so many bytes of a file in whole blocks, as they are counted.
+func Blocks(bytes int64) int64 { return (bytes + blockBytes - 1) / blockBytes * blockBytes }
+
+// Take counts bytes as used, if there is room for them and the disk is well.
+func (d *Disk) Take(bytes int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.used+bytes > d.bytes || !d.well() {
+		return false
+	}
+	d.mu.used += bytes
+	return true
+}
+
+// Room is what is used, and what may be.
+func (d *Disk) Room() (used, bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.used, d.bytes
+}
+
+// Close closes the directory. The files stay.
+func (d *Disk) Close() error { return d.root.Close() }
+
+// Free is the number of bytes that the disk would take now.
+func (d *Disk) Free() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.well() {
+		return 0
+	}
+	return max(0, d.bytes-d.mu.used)
+}
+
+// Give counts bytes as used no more.
+func (d *Disk) Give(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.used -= bytes
+}
+
+// Failed notes an error of writing, and reports whether it is one of the disk. While that is left
+// alone there are no others, but of what was under way.
+func (d *Disk) Failed(err error) bool {
+	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, ErrSilent) {
+		return false
+	}
+	d.mu.Lock()
+	again := time.Since(d.mu.failed) < RestTime
+	d.mu.failed = time.Now()
+	d.mu.Unlock()
+	if !again {
+		d.log.Warn("the disk of the shuffle pool has failed, and is left alone for a while", "dir", d.root.Name(), "for", RestTime, "cause", err)
+	}
+	return true
+}
+
+// Jobs are the numbers of those that have a directory.
+func (d *Disk) Jobs() (numbers []uint64) {
+	entries, _ := fs.ReadDir(d.root.FS(), ".")
+	for _, e := range entries {
+		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// Job opens the directory of a job, which is made.
+func (d *Disk) Job(number uint64) (*os.Root, error) {
+	var root *os.Root
+	err := d.doFor(context.Background(), jobPatience, func(e *Work) error {
+		return e.Do(func() (err error) {
+			root, err = d.openJob(number)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return root, nil
+}
+
+func (d *Disk) openJob(number uint64) (*os.Root, error) {
+	name := strconv.FormatUint(number, 10)
+	root, err := d.root.OpenRoot(name) // so that what is there is read from a disk that takes no writes
+	if !errors.Is(err, fs.ErrNotExist) {
+		return root, err
+	}
+	if err = d.root.Mkdir(name, 0700); err == nil {
+		err = durable.SyncDir(d.root.Name())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return d.root.OpenRoot(name)
+}
+
+// Drop removes the directory of a job. One that stays, as the disk does not answer, is dropped
+// once more by DropAgain.
+func (d *Disk) Drop(number uint64) error {
+	err := d.Remove(d.root, strconv.FormatUint(number, 10))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if delete(d.mu.stay, number); err != nil {
+		d.mu.stay[number] = true
+	}
+	return err
+}
+
+// DropAgain reports whether directories of jobs stay still.
+func (d *Disk) DropAgain() bool {
+	d.mu.Lock()
+	stay := slices.Collect(maps.Keys(d.mu.stay))
+	d.mu.Unlock()
+	return slices.ContainsFunc(stay, func(number uint64) bool { return d.Drop(number) != nil })
+}
+
+// Remove removes a directory below one of its own.
+func (d *Disk) Remove(root *os.Root, name string) error {
+	return d.Do(context.Background(), func(e *Work) error {
+		bytes := int64(0)
+		err := e.Do(func() (err error) {
+			bytes, err = usage(root, name)
+			return err
+		})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		d.forget(filepath.Join(root.Name(), name))
+		if err = errors.Join(err, e.Do(func() error { return root.RemoveAll(name) })); err == nil {
+			d.Give(bytes)
+		}
+		return err
+	})
+}
+
+// Do has work done on the disk, until the disk is silent for too long, or ctx ends.
+func (d *Disk) Do(ctx context.Context, work func(*Work) error) error {
+	return d.doFor(ctx, patience, work)
+}
+
+func (d *Disk) doFor(ctx context.Context, patience time.Duration, work func(*Work) error) error {
+	err := d.works.wait(ctx, patience, work)
+	if err == ErrSilent {
+		d.Failed(err)
+	}
+	return err
+}
+
+// Ask is what a system call says that reads the disk, if that answers. Where d is nil, the caller
+// makes the call itself. A file that is opened too late is closed with the garbage.
+func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (says T, err error) {
+	if d == nil {
+		return call()
+	}
+	answer := new(T) // of its own, as the call may end after this
+	err = d.asks.wait(ctx, patience, func(w *Work) error {
+		return w.Do(func() (err error) {
+			*answer, err = call()
+			return err
+		})
+	})
+	switch {
+	case err == nil:
+		says = *answer
+	case err == ErrFull: // since it did not answer before
+		err = ErrSilent
+	case err == ErrSilent:
+		d.Failed(err)
+	}
+	return says, err
+}
+
+// well reports whether it is not left alone. The lock is held.
+func (d *Disk) well() bool { return time.Since(d.mu.failed) >= RestTime && !d.works.silent() }
+
+// Lasts reports whether the name of a directory is known to last, from now on if so.
+func (d *Disk) Lasts(dir string, now bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now {
+		d.mu.lasting[dir] = true
+	}
+	return d.mu.lasting[dir]
+}
+
+// Rename gives a file that is there another name. What has had that before is counted no more.
+func (d *Disk) Rename(from, to string) error {
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	was, missing := os.Lstat(to)
+	err := unix.Rename(from, to)
+	if err == nil && missing == nil {
+		d.Give(Blocks(was.Size()))
+	}
+	return err
+}
+
+// forget says that a directory is gone.
+func (d *Disk) forget(dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.mu.lasting, func(one string, _ bool) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
+}
+
+// ErrFull is what a disk says that takes nothing.
+var ErrFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
