@@ -18,6 +18,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/groupcommit"
 )
 
 // putsAtOnce is how many files of a directory are summed and copied at a time.
@@ -216,7 +217,7 @@ func (b *Blobs) Put(ctx context.Context, from, name string, exclusive bool) erro
 	}
 	err = p.agree(ctx)
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, groupcommit.ErrUnknown):
 		return meta.Worded(context.DeadlineExceeded, "put %s: %w; rename it once more", from, err)
 	case err != nil:
 		return errors.Join(err, p.takeBack())
@@ -332,7 +333,7 @@ func blobNumber(node, name string, info os.FileInfo, sum uint64) uint64 {
 // now.
 func (p *putting) agree(ctx context.Context) error {
 	if len(p.done) == 1 && len(p.command.Dirs) == 0 && !p.command.New {
-		_, err := p.stage.job.pool.commits.commit(ctx, p.is, p.done[0].commit)
+		_, err := p.stage.job.pool.commits.Commit(ctx, p.is, p.done[0].commit)
 		return err
 	}
 	for _, one := range p.done {
@@ -340,7 +341,7 @@ func (p *putting) agree(ctx context.Context) error {
 	}
 	slices.SortFunc(p.command.Maps, func(a, b state.Commit) int { return cmp.Compare(a.Map, b.Map) })
 	_, err := p.stage.job.pool.agree(context.WithoutCancel(ctx), &p.command)
-	return unknown(err)
+	return groupcommit.Unknown(err)
 }
 
 // takeBack takes the names of maps back.

@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/groupcommit"
 )
 
 // Attempts are the attempts of the stage that this node has, which programs write and commit.
@@ -164,9 +165,9 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), s.unname(c))
 	}
-	won, err := g.job.pool.commits.commit(ctx, is, c)
+	won, err := g.job.pool.commits.Commit(ctx, is, c)
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, groupcommit.ErrUnknown):
 		return meta.Worded(context.DeadlineExceeded, "commit %s of stage %s: %w; rename it once more", a, g.path(), err)
 	case err != nil:
 		return errors.Join(err, s.unname(c))

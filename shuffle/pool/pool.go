@@ -15,6 +15,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/groupcommit"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/placement"
 )
@@ -119,7 +120,7 @@ type Pool struct {
 	spill   *spill
 	uses    uses
 	tails   tails
-	commits groupCommit
+	commits *groupcommit.Queue
 	merging mergeRoom
 	tallies *tallies
 	born    time.Time
@@ -143,7 +144,7 @@ func New(c Config) *Pool {
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses.init(p.agreed)
 	p.tails.peers = p.peers
-	p.commits.init(c.Cluster)
+	p.commits = groupcommit.New(c.Cluster, agreeTime)
 	return p
 }
 
@@ -250,7 +251,7 @@ func (p *Pool) rest(ctx context.Context, d time.Duration, soon func()) bool {
 // Close gives back what the daemon has open. The files stay.
 func (p *Pool) Close() error {
 	p.tails.stopAll()
-	p.commits.close()
+	p.commits.Close()
 	return p.local.close()
 }
 

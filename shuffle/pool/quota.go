@@ -12,6 +12,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/groupcommit"
 	"rankfs/shuffle/memory"
 )
 
@@ -116,7 +117,7 @@ func (f *files) reserve(ctx context.Context, j *Job, name string, bytes int64) (
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
-	case errors.Is(unknown(err), errUnknown):
+	case errors.Is(groupcommit.Unknown(err), groupcommit.ErrUnknown):
 		p.mu.freed += more
 		return nil, err
 	default:

@@ -1,4 +1,4 @@
-package pool
+package groupcommit
 
 import (
 	"context"
@@ -24,20 +24,10 @@ type slowCluster struct {
 	}
 }
 
-func (c *slowCluster) Self() string { return "00000000000000aa" }
-
-func (c *slowCluster) Ready(context.Context) error { return nil }
-
-func (c *slowCluster) Lasts() error { return nil }
-
-func (c *slowCluster) Removed() bool { return false }
-
-func (c *slowCluster) Do(ctx context.Context, k state.Command) (state.Result, error) {
-	return c.Agree(ctx, k)
-}
-
 func (c *slowCluster) Agree(ctx context.Context, k state.Command) (state.Result, error) {
-	if !sleep(ctx, c.takes) {
+	select {
+	case <-time.After(c.takes):
+	case <-ctx.Done():
 		return state.Result{}, fmt.Errorf("the leader %w: %w", meta.ErrUnavailable, ctx.Err())
 	}
 	c.mu.Lock()
@@ -66,12 +56,12 @@ func (c *slowCluster) result(stage uint64, one state.Commit) state.Committed {
 	return state.Committed{Commit: &won}
 }
 
-func batched(takes time.Duration) (*groupCommit, *slowCluster) {
+const within = 10 * time.Second
+
+func batched(takes time.Duration) (*Queue, *slowCluster) {
 	c := &slowCluster{takes: takes}
 	c.mu.won = make(map[[2]uint64]state.Commit)
-	b := new(groupCommit)
-	b.init(c)
-	return b, c
+	return New(c, within), c
 }
 
 var someStage = state.PoolStage{Number: 0}
@@ -81,11 +71,11 @@ var someStage = state.PoolStage{Number: 0}
 func TestCommitsGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := batched(time.Second)
-		defer b.close()
+		defer b.Close()
 		var all sync.WaitGroup
 		commit := func(stage, number, attempt, wins uint64, want error) {
 			all.Go(func() {
-				won, err := b.commit(t.Context(), state.PoolStage{Number: stage}, state.Commit{Map: number, Attempt: attempt})
+				won, err := b.Commit(t.Context(), state.PoolStage{Number: stage}, state.Commit{Map: number, Attempt: attempt})
 				if !errors.Is(err, want) || err == nil && (won.Map != number || won.Attempt != wins) {
 					t.Errorf("map %d, attempt %d: %+v, %v", number, attempt, won, err)
 				}
@@ -110,12 +100,12 @@ func TestCommitsGoTogether(t *testing.T) {
 func TestManyCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := batched(time.Second)
-		defer b.close()
+		defer b.Close()
 		var all sync.WaitGroup
 		const n = 2*state.MaxCommitMaps + 5
 		for i := range uint64(n) {
 			all.Go(func() {
-				if _, err := b.commit(t.Context(), someStage, state.Commit{Map: i}); i != 13 && err != nil {
+				if _, err := b.Commit(t.Context(), someStage, state.Commit{Map: i}); i != 13 && err != nil {
 					t.Error(err)
 				}
 			})
@@ -140,12 +130,12 @@ func TestManyCommits(t *testing.T) {
 func TestInterruptedCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, c := batched(4 * time.Second)
-		defer b.close()
+		defer b.Close()
 		ctx, interrupt := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		commit := func(number uint64, want error) {
 			all.Go(func() {
-				if _, err := b.commit(ctx, someStage, state.Commit{Map: number}); !errors.Is(err, want) || errors.Is(err, errUnknown) {
+				if _, err := b.Commit(ctx, someStage, state.Commit{Map: number}); !errors.Is(err, want) || errors.Is(err, ErrUnknown) {
 					t.Errorf("map %d: %v, want %v", number, err, want)
 				}
 			})
@@ -161,40 +151,40 @@ func TestInterruptedCommits(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := batched(time.Hour)
-		defer b.close()
+		defer b.Close()
 		var all sync.WaitGroup
 		begin := time.Now()
-		for i, want := range []error{errUnknown, errUnknown, context.DeadlineExceeded} { // of one map: one after the other
+		for i, want := range []error{ErrUnknown, ErrUnknown, context.DeadlineExceeded} { // of one map: one after the other
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				if _, err := b.commit(t.Context(), someStage, state.Commit{Map: 1}); !errors.Is(err, want) || want != errUnknown && errors.Is(err, errUnknown) {
+				if _, err := b.Commit(t.Context(), someStage, state.Commit{Map: 1}); !errors.Is(err, want) || want != ErrUnknown && errors.Is(err, ErrUnknown) {
 					t.Errorf("without an answer, commit %d: %v, want %v", i, err, want)
 				}
 			})
 		}
 		all.Wait()
-		if waited := time.Since(begin); waited > 2*agreeTime {
+		if waited := time.Since(begin); waited > 2*within {
 			t.Errorf("it took %v", waited)
 		}
 	})
 }
 
-// A groupCommit that is closed gives up what is under way, and takes nothing more.
+// A Queue that is closed gives up what is under way, and takes nothing more.
 func TestClosedBatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := batched(time.Hour)
 		var all sync.WaitGroup
 		for i := range uint64(2) {
 			all.Go(func() {
-				if _, err := b.commit(t.Context(), someStage, state.Commit{Map: i}); !errors.Is(err, errUnknown) {
+				if _, err := b.Commit(t.Context(), someStage, state.Commit{Map: i}); !errors.Is(err, ErrUnknown) {
 					t.Errorf("under way when it was closed: %v", err)
 				}
 			})
 		}
 		synctest.Wait()
-		b.close()
+		b.Close()
 		all.Wait()
-		if _, err := b.commit(t.Context(), someStage, state.Commit{}); !errors.Is(err, meta.ErrUnavailable) {
+		if _, err := b.Commit(t.Context(), someStage, state.Commit{}); !errors.Is(err, meta.ErrUnavailable) {
 			t.Errorf("after that: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package pool
+package groupcommit
 
 import (
 	"cmp"
@@ -13,25 +13,31 @@ import (
 	"rankfs/meta/state"
 )
 
-// errUnknown is for a commit of which the cluster was told, and did not say what became
+// ErrUnknown is for a commit of which the cluster was told, and did not say what became
 // of it.
-var errUnknown = errors.New("the cluster has not said what became of it")
+var ErrUnknown = errors.New("the cluster has not said what became of it")
 
-// unknown is the error of a command, as errUnknown where that leaves open whether it was
+// Unknown is the error of a command, as ErrUnknown where that leaves open whether it was
 // executed.
-func unknown(err error) error {
+func Unknown(err error) error {
 	if errors.Is(err, meta.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %v", errUnknown, err)
+		return fmt.Errorf("%w: %v", ErrUnknown, err)
 	}
 	return err
 }
 
-// A groupCommit has the commits of a node agreed on. Those that come while some are under way
+// Cluster is the cluster, which executes a command once. It may be called concurrently.
+type Cluster interface {
+	Agree(context.Context, state.Command) (state.Result, error)
+}
+
+// A Queue has the commits of a node agreed on. Those that come while some are under way
 // wait for that, and are agreed on together: a command of a thousand maps takes hardly
 // longer than one of a single map, which waits for no other. The lock guards the commits
 // that wait, and whether the goroutine is there for them; the cluster is asked without it.
-type groupCommit struct {
+type Queue struct {
 	cluster Cluster
+	within  time.Duration // the cluster is to answer
 	ctx     context.Context
 	end     context.CancelFunc
 	sending sync.WaitGroup // a goroutine, while there are commits
@@ -54,28 +60,30 @@ type pending struct {
 	err  error
 }
 
-func (b *groupCommit) init(c Cluster) {
-	b.cluster = c
+// New is one for a cluster that is waited for so long.
+func New(c Cluster, within time.Duration) *Queue {
+	b := &Queue{cluster: c, within: within}
 	b.ctx, b.end = context.WithCancel(context.Background())
+	return b
 }
 
-// close gives up what is under way, and waits until it has ended.
-func (b *groupCommit) close() {
+// Close gives up what is under way, and waits until it has ended.
+func (b *Queue) Close() {
 	b.mu.Lock()
 	b.end()
 	b.mu.Unlock()
 	b.sending.Wait()
 }
 
-// commit has an attempt agreed on, and returns the one that has won its map. If ctx ends
+// Commit has an attempt agreed on, and returns the one that has won its map. If ctx ends
 // before the cluster was told, nothing has happened; after that the answer is waited for,
-// and what comes without one is errUnknown.
-func (b *groupCommit) commit(ctx context.Context, g state.PoolStage, c state.Commit) (state.Commit, error) {
+// and what comes without one is ErrUnknown.
+func (b *Queue) Commit(ctx context.Context, g state.PoolStage, c state.Commit) (state.Commit, error) {
 	one := &pending{stage: g.Number, generation: g.Generation, commit: c, done: make(chan struct{})}
 	if !b.add(one) {
 		return state.Commit{}, fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
 	}
-	late := time.NewTimer(agreeTime)
+	late := time.NewTimer(b.within)
 	defer late.Stop()
 	for interrupted := ctx.Done(); ; {
 		select {
@@ -83,20 +91,20 @@ func (b *groupCommit) commit(ctx context.Context, g state.PoolStage, c state.Com
 			return one.won, one.err
 		case <-interrupted:
 			if b.withdraw(one) {
-				return state.Commit{}, cause(ctx)
+				return state.Commit{}, cmp.Or(ctx.Err(), context.Canceled)
 			}
 			interrupted = nil
 		case <-late.C:
 			if b.withdraw(one) {
 				return state.Commit{}, meta.Worded(context.DeadlineExceeded, "the cluster does not answer")
 			}
-			return state.Commit{}, errUnknown
+			return state.Commit{}, ErrUnknown
 		}
 	}
 }
 
 // add queues a commit, unless it is closed. If no goroutine sends, one is begun.
-func (b *groupCommit) add(one *pending) bool {
+func (b *Queue) add(one *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() != nil {
@@ -115,7 +123,7 @@ func (b *groupCommit) add(one *pending) bool {
 }
 
 // withdraw takes a commit back, unless the cluster is told of it already.
-func (b *groupCommit) withdraw(one *pending) bool {
+func (b *Queue) withdraw(one *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.mu.waiting, one)
@@ -127,7 +135,7 @@ func (b *groupCommit) withdraw(one *pending) bool {
 
 // take takes commits out of the queue, in the order of stages and maps, of each map one
 // and of each stage those of one generation. When there is none, the sending goroutine ends.
-func (b *groupCommit) take() (group []*pending) {
+func (b *Queue) take() (group []*pending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var left []*pending
@@ -150,7 +158,7 @@ func (b *groupCommit) take() (group []*pending) {
 }
 
 // send has the cluster agree on commits, and tells the callers that wait for them.
-func (b *groupCommit) send(group []*pending) {
+func (b *Queue) send(group []*pending) {
 	c := new(state.CommitMaps)
 	for _, one := range group {
 		if n := len(c.Maps); n == 0 || c.Maps[n-1].Stage != one.stage {
@@ -159,10 +167,10 @@ func (b *groupCommit) send(group []*pending) {
 		last := &c.Maps[len(c.Maps)-1]
 		last.Maps = append(last.Maps, one.commit)
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, agreeTime)
+	ctx, cancel := context.WithTimeout(b.ctx, b.within)
 	defer cancel()
 	r, err := b.cluster.Agree(ctx, c)
-	err = unknown(err)
+	err = Unknown(err)
 	if err == nil && len(r.Maps) != len(group) {
 		err = fmt.Errorf("answer about %d of %d maps %w", len(r.Maps), len(group), meta.ErrCorrupt)
 	}
