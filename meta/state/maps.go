@@ -22,6 +22,16 @@ func (c Commit) key() uint64 { return c.Map }
 // kept is the number of bytes of all copies.
 func (c *Commit) kept() int64 { return c.Size * int64(len(c.Nodes)) }
 
+// CopiesOn is the number of its copies that are on nodes of a set.
+func (c *Commit) CopiesOn(nodes map[string]bool) (n int) {
+	for _, id := range c.Nodes {
+		if nodes[id] {
+			n++
+		}
+	}
+	return n
+}
+
 func (c Commit) withoutCopy(node string) Commit {
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(id string) bool { return id == node })
 	return c

@@ -117,16 +117,6 @@ func those(ids []string, in map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] })
 }
 
-// count is the number of elements of a list that are in a set.
-func count(ids []string, in map[string]bool) (n int) {
-	for _, id := range ids {
-		if in[id] {
-			n++
-		}
-	}
-	return n
-}
-
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -178,7 +178,7 @@ func (g Parts) Size(ctx context.Context, name meta.Part) (int64, error) {
 
 // Open waits until the stage is sealed, and opens a part of it.
 func (g Parts) Open(ctx context.Context, name meta.Part, wait bool) (File, error) {
-	sealed, done := g.job.pool.waits.begin(ctx, g.number, name)
+	sealed, done := g.job.pool.waits.Begin(thread(ctx), g.number, name)
 	defer done()
 	is, err := g.sealed(ctx, name, wait)
 	if err != nil {

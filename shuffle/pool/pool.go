@@ -18,6 +18,7 @@ import (
 	"rankfs/shuffle/groupcommit"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/placement"
+	"rankfs/shuffle/report"
 )
 
 // State is the state of the cluster, as far as this node knows it.
@@ -128,8 +129,8 @@ type Pool struct {
 	measured  measured
 	divisions divisions
 	slow      slowNodes
-	waits     waits
-	refusals  refusals
+	waits     report.Waits
+	refusals  report.Refusals
 }
 
 // New makes a pool. Start begins what it does without being asked.

@@ -36,7 +36,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 	for _, j := range r.config.State.PoolJobs() {
 		for _, g := range r.config.State.Stages(j.Number) {
 			for _, c := range r.config.State.Commits(g.Number).All() {
-				n := count(c.Nodes, active)
+				n := c.CopiesOn(active)
 				if n == g.Spec.Copies {
 					continue
 				}

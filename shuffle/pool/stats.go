@@ -6,6 +6,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/report"
 )
 
 // A Count is the sum of the stages of a job, or of all jobs.
@@ -14,7 +15,7 @@ type Count struct {
 	meta.PoolTally
 }
 
-func (c *Count) add(g state.PoolStage, t Tally) {
+func (c *Count) add(g state.PoolStage, t report.Tally) {
 	c.Stages++
 	c.Maps += g.Maps
 	c.Bytes += g.Bytes
@@ -24,13 +25,13 @@ func (c *Count) add(g state.PoolStage, t Tally) {
 }
 
 // Add counts a stage.
-func (c *Count) Add(r Report) { c.add(r.Stage, r.Tally) }
+func (c *Count) Add(r report.Report) { c.add(r.Stage, r.Tally) }
 
 // The tallies are the counts of all jobs when they were last added up. The lock is held
 // to exchange the counts, not while they are added up.
 type tallies struct {
 	*agreed
-	refusals *refusals // those of stages that are gone are forgotten
+	refusals *report.Refusals // those of stages that are gone are forgotten
 
 	mu struct {
 		sync.Mutex
@@ -55,7 +56,7 @@ func (p *Pool) Count() map[uint64]Count {
 
 // Stats has the room that is used now, and its bounds; stages, maps and copies are as Count has them.
 func (p *Pool) Stats() meta.PoolStats {
-	s := meta.PoolStats{Used: p.budget.Used(), Budget: p.config.RAM, Waiting: p.waits.count(), Damaged: p.copies.damaged.Load()}
+	s := meta.PoolStats{Used: p.budget.Used(), Budget: p.config.RAM, Waiting: p.waits.Count(), Damaged: p.copies.damaged.Load()}
 	if d := p.local.disk; d != nil {
 		s.Disk, s.DiskMax = d.Room()
 	}
@@ -91,7 +92,7 @@ func (t *tallies) look(context.Context) (again bool) {
 			stages[g.Number] = true
 		}
 	}
-	t.refusals.keep(stages)
+	t.refusals.Keep(stages)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.mu.counts = counts
@@ -100,7 +101,7 @@ func (t *tallies) look(context.Context) (again bool) {
 
 func (t *tallies) count(stages []state.PoolStage, live, active map[string]bool) (c Count) {
 	for _, g := range stages {
-		c.add(g, tally(t.wanted(g.Spec), t.config.State.Commits(g.Number), live, active))
+		c.add(g, report.TallyOf(t.wanted(g.Spec), t.config.State.Commits(g.Number), live, active))
 	}
 	return c
 }

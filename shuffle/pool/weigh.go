@@ -2,12 +2,14 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"rankfs/meta/state"
 	"rankfs/shuffle/record"
+	"rankfs/shuffle/report"
 )
 
 // What parts weigh, before or after they are made, is in the tables of the maps. Nodes add
@@ -20,7 +22,7 @@ const (
 )
 
 // Weigh finds out how many bytes each part has.
-func (g *Stage) Weigh(ctx context.Context, r *Report) {
+func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
 	var commits []state.Commit
 	for _, c := range g.job.pool.config.State.Commits(g.number).All() {
 		if len(c.Nodes) > 0 {
@@ -31,10 +33,10 @@ func (g *Stage) Weigh(ctx context.Context, r *Report) {
 	case len(commits) == 0:
 		return
 	case r.Stage.Spec.Records.Ranges && !r.Stage.Sealed:
-		r.unweighed = "with by=range that is known once the stage is sealed"
+		r.Unweighed = errors.New("with by=range that is known once the stage is sealed")
 		return
 	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > mostSpans:
-		r.unweighed = fmt.Sprintf("%d maps of %d parts are too many to add up", len(commits), parts)
+		r.Unweighed = fmt.Errorf("%d maps of %d parts are too many to add up", len(commits), parts)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, weighTime)
@@ -45,7 +47,7 @@ func (g *Stage) Weigh(ctx context.Context, r *Report) {
 	}
 	parts, err := weigh(ctx, r.Stage, commits)
 	if err != nil {
-		r.unweighed = inALine(err)
+		r.Unweighed = err
 		return
 	}
 	r.Parts = parts

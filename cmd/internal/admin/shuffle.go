@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/pool"
+	"rankfs/shuffle/report"
 )
 
 // The shuffles answer about the shuffle pool.
@@ -122,7 +123,7 @@ func (n *shuffles) PoolJob(ctx context.Context, u control.User, name string) (co
 	return d, nil
 }
 
-func (n *shuffles) report(ctx context.Context, j *pool.Job, name string) (r pool.Report, err error) {
+func (n *shuffles) report(ctx context.Context, j *pool.Job, name string) (r report.Report, err error) {
 	g, err := j.Stage(ctx, name)
 	if err != nil {
 		return r, err
@@ -130,7 +131,7 @@ func (n *shuffles) report(ctx context.Context, j *pool.Job, name string) (r pool
 	return g.Report()
 }
 
-func describeStage(r pool.Report) control.PoolStage {
+func describeStage(r report.Report) control.PoolStage {
 	var c pool.Count
 	c.Add(r)
 	d := control.PoolStage{Job: r.Job.Name, Stage: r.Stage.Name, Resets: r.Stage.Resets, PoolTally: c.PoolTally}

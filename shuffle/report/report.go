@@ -1,4 +1,4 @@
-package pool
+package report
 
 import (
 	"cmp"
@@ -19,12 +19,12 @@ type Tally struct {
 	Lost    []uint64 // maps of which there is no copy
 }
 
-// tally looks at the copies of maps that are committed: those on nodes that are up can be
+// TallyOf looks at the copies of maps that are committed: those on nodes that are up can be
 // read, and those on active nodes count.
-func tally(wanted int, commits state.Maps, up, active map[string]bool) (t Tally) {
+func TallyOf(wanted int, commits state.Maps, up, active map[string]bool) (t Tally) {
 	for _, c := range commits.All() {
-		live := count(c.Nodes, up)
-		t.Missing += max(0, wanted-count(c.Nodes, active))
+		live := c.CopiesOn(up)
+		t.Missing += max(0, wanted-c.CopiesOn(active))
 		switch {
 		case len(c.Nodes) == 0:
 			t.Lost = append(t.Lost, c.Map)
@@ -48,9 +48,9 @@ type Report struct {
 	Parts   []int64  // bytes of each, if Weigh could find out
 	About   bool     // so many
 
-	hosts     map[string]string // of nodes that use the job
-	names     map[uint64]string // of what is lost, and of blobs
-	unweighed string            // why there are no Parts
+	Hosts     map[string]string // of nodes that use the job
+	Names     map[uint64]string // of what is lost, and of blobs
+	Unweighed error             // why there are no Parts
 }
 
 // A Kept counts the maps of a stage that a node has.
@@ -61,42 +61,8 @@ type Kept struct {
 	Bytes int64
 }
 
-// Report says how a stage is, as far as this node knows.
-func (g *Stage) Report() (r Report, err error) {
-	p := g.job.pool
-	if r.Stage, err = g.is(); err != nil {
-		return r, err
-	}
-	r.Job = g.job.is
-	if j, ok := p.config.State.PoolJob(r.Job.Name); ok {
-		r.Job = j
-	}
-	nodes := p.config.Nodes()
-	r.hosts = make(map[string]string)
-	for id := range r.Job.Users { // which may be down
-		r.hosts[id] = p.config.State.HostOf(id)
-	}
-	commits := p.config.State.Commits(g.number)
-	r.Wanted = p.wanted(r.Stage.Spec)
-	r.Tally = tally(r.Wanted, commits, up(nodes), activeNodes(nodes))
-	r.Nodes = kept(commits, up(nodes))
-	r.Open = open(r.Stage.Spec.Maps, commits)
-	r.names = make(map[uint64]string)
-	for _, number := range r.Lost {
-		r.names[number] = meta.MapName(number)
-	}
-	for _, c := range commits.All() {
-		if c.Name != "" {
-			r.names[c.Map] = c.Name
-		}
-	}
-	r.Waits = p.waits.of(g.number)
-	r.Refused = p.refusals.of(g.number)
-	return r, nil
-}
-
-// kept adds up what nodes have.
-func kept(commits state.Maps, up map[string]bool) (all []Kept) {
+// KeptBy adds up what nodes have.
+func KeptBy(commits state.Maps, up map[string]bool) (all []Kept) {
 	of := make(map[string]*Kept)
 	for _, c := range commits.All() {
 		for _, id := range c.Nodes {
@@ -114,9 +80,9 @@ func kept(commits state.Maps, up map[string]bool) (all []Kept) {
 	return all
 }
 
-// open are the maps of a spec that are not committed; none if it does not say how many
+// NotCommitted are the maps of a spec that are not committed; none if it does not say how many
 // there are.
-func open(maps uint64, commits state.Maps) (numbers []uint64) {
+func NotCommitted(maps uint64, commits state.Maps) (numbers []uint64) {
 	if maps == 0 {
 		return nil
 	}
@@ -170,8 +136,8 @@ func (r Report) String() string {
 	line("maps", "%d", r.Stage.Maps)
 	line("bytes", "%d", r.Stage.Bytes)
 	switch {
-	case r.unweighed != "":
-		line("parts", "not known: %s", r.unweighed)
+	case r.Unweighed != nil:
+		line("parts", "not known: %s", inALine(r.Unweighed))
 	case len(r.Parts) > 0:
 		about := ""
 		if r.About {
@@ -187,7 +153,7 @@ func (r Report) String() string {
 		line("away", "maps %s: all their copies are on nodes that are down", numbersOf(r.Away))
 	}
 	for _, number := range r.Lost[:min(len(r.Lost), maxLines)] {
-		line("lost", "%s", r.names[number])
+		line("lost", "%s", r.Names[number])
 	}
 	if more := len(r.Lost) - maxLines; more > 0 {
 		line("lost", "and %d more", more)
@@ -195,7 +161,7 @@ func (r Report) String() string {
 	if n := len(r.Waits); n > 0 {
 		line("waiting", "%s of parts on this node", plural(n, "open"))
 	}
-	line("goes", "%s", goes(r.Job, r.hosts, time.Now()))
+	line("goes", "%s", goes(r.Job, r.Hosts, time.Now()))
 	if r.Refused != nil {
 		line("refused", "%s", r.Refused)
 	}

@@ -1,4 +1,4 @@
-package pool
+package report
 
 import (
 	"errors"
@@ -58,12 +58,12 @@ func TestTally(t *testing.T) {
 		{Map: 7, Nodes: []string{"d", "a"}},
 		{Map: 8, Nodes: []string{"d"}},
 	}...)
-	got := tally(2, commits, up, active)
+	got := TallyOf(2, commits, up, active)
 	if got.Missing != 1+2+2+1+2 || !slices.Equal(got.Away, []uint64{4}) || !slices.Equal(got.Lost, []uint64{6}) {
 		t.Errorf("%+v", got)
 	}
 	for maps, want := range map[uint64][]uint64{7: {2, 5}, 11: {2, 5, 9, 10}, 0: nil} {
-		if got := open(maps, commits); !slices.Equal(got, want) {
+		if got := NotCommitted(maps, commits); !slices.Equal(got, want) {
 			t.Errorf("of %d maps %v are open, want %v", maps, got, want)
 		}
 	}
@@ -88,9 +88,9 @@ func TestReport(t *testing.T) {
 		"new":           {Report{Job: job, Stage: state.PoolStage{Name: "s"}}, []string{"open: no spec yet; write one", "goes       in 1h, unless"}},
 		"open":          {Report{Job: job, Stage: state.PoolStage{Name: "s", Spec: spec, Maps: 2}, Open: []uint64{1, 3}}, []string{"2 of 4 maps are committed; not yet 1, 3\n"}},
 		"without maps=": {Report{Job: job, Stage: state.PoolStage{Name: "s", Spec: unbounded, Maps: 2}}, []string{"committed so far: 2 maps; when it is all, say so: rankfs shuffle seal j/s\n"}},
-		"sealed":        {Report{Job: busy, hosts: map[string]string{"a": "node1"}, Stage: state.PoolStage{Name: "s", Spec: spec, Sealed: true, Generation: 3, Resets: 2}}, []string{"state      sealed\n", "resets     2\n", "goes       10m after its last use; it is in use on b, node1\n"}},
+		"sealed":        {Report{Job: busy, Hosts: map[string]string{"a": "node1"}, Stage: state.PoolStage{Name: "s", Spec: spec, Sealed: true, Generation: 3, Resets: 2}}, []string{"state      sealed\n", "resets     2\n", "goes       10m after its last use; it is in use on b, node1\n"}},
 		"lost": {
-			Report{Job: job, Stage: state.PoolStage{Name: "s", Spec: spec, Sealed: true}, Tally: Tally{Missing: 2, Lost: []uint64{3}, Away: []uint64{1}}, names: map[uint64]string{3: "map-000003"}},
+			Report{Job: job, Stage: state.PoolStage{Name: "s", Spec: spec, Sealed: true}, Tally: Tally{Missing: 2, Lost: []uint64{3}, Away: []uint64{1}}, Names: map[uint64]string{3: "map-000003"}},
 			[]string{"lost: no copy is left of 1 map; ", "rankfs shuffle reset j/s\n", "missing    2 copies\n", "away       maps 1: ", "lost       map-000003\n"},
 		},
 	} {
@@ -104,18 +104,18 @@ func TestReport(t *testing.T) {
 
 // Of each stage the last refusal is kept, in bounded words, as long as the stage is there.
 func TestRefusals(t *testing.T) {
-	var r refusals
-	r.note(7, "write spec", errors.New("first"))
-	r.note(7, "commit .map-000000.0", errors.New(strings.Repeat("x\n", 1000)))
-	r.note(8, "write spec", errors.Join(errors.New("one"), errors.New("and  other")))
-	if text := r.of(8).String(); !strings.HasSuffix(text, ": one; and  other") {
+	var r Refusals
+	r.Note(7, "write spec", errors.New("first"))
+	r.Note(7, "commit .map-000000.0", errors.New(strings.Repeat("x\n", 1000)))
+	r.Note(8, "write spec", errors.Join(errors.New("one"), errors.New("and  other")))
+	if text := r.Of(8).String(); !strings.HasSuffix(text, ": one; and  other") {
 		t.Errorf("%q", text)
 	}
-	if text := r.of(7).String(); !strings.HasPrefix(text, "commit .map-000000.0 at ") || strings.Contains(text, "\n") || len(text) > maxReason+100 {
+	if text := r.Of(7).String(); !strings.HasPrefix(text, "commit .map-000000.0 at ") || strings.Contains(text, "\n") || len(text) > maxReason+100 {
 		t.Errorf("%q", text)
 	}
-	r.keep(map[uint64]bool{8: true})
-	if r.of(7) != nil || r.of(8) == nil || r.of(9) != nil {
+	r.Keep(map[uint64]bool{8: true})
+	if r.Of(7) != nil || r.Of(8) == nil || r.Of(9) != nil {
 		t.Error("what is kept is not what is there")
 	}
 }

@@ -1,7 +1,6 @@
-package pool
+package report
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,28 +19,16 @@ type Wait struct {
 	Sealing bool // it waits for the maps; else for the bytes
 }
 
-type threadKey struct{}
-
-// By is a context for what a thread asks.
-func By(ctx context.Context, thread int32) context.Context {
-	return context.WithValue(ctx, threadKey{}, thread)
-}
-
-func thread(ctx context.Context) int32 {
-	id, _ := ctx.Value(threadKey{}).(int32)
-	return id
-}
-
-// waits are the waits on this node. They are as many as the kernel has requests under way. The
+// Waits are the waits on this node. They are as many as the kernel has requests under way. The
 // lock guards each wait too.
-type waits struct {
+type Waits struct {
 	mu  sync.Mutex
 	all map[*Wait]uint64 // stages
 }
 
-// begin enters a wait, until done is called; sealed says that it has all maps.
-func (w *waits) begin(ctx context.Context, stage uint64, p meta.Part) (sealed, done func()) {
-	one := &Wait{Part: p, Thread: thread(ctx), Since: time.Now(), Sealing: true}
+// Begin enters a wait, until done is called; sealed says that it has all maps.
+func (w *Waits) Begin(thread int32, stage uint64, p meta.Part) (sealed, done func()) {
+	one := &Wait{Part: p, Thread: thread, Since: time.Now(), Sealing: true}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -60,8 +47,8 @@ func (w *waits) begin(ctx context.Context, stage uint64, p meta.Part) (sealed, d
 	}
 }
 
-// of are the waits of a stage, the longest first.
-func (w *waits) of(stage uint64) (all []Wait) {
+// Of are the waits of a stage, the longest first.
+func (w *Waits) Of(stage uint64) (all []Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for one, of := range w.all {
@@ -73,7 +60,8 @@ func (w *waits) of(stage uint64) (all []Wait) {
 	return all
 }
 
-func (w *waits) count() int {
+// Count is how many there are.
+func (w *Waits) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all)
@@ -87,13 +75,14 @@ type Refusal struct {
 	At   time.Time
 }
 
+// String is a line of text.
 func (r *Refusal) String() string {
 	return fmt.Sprintf("%s at %s: %s", r.What, r.At.UTC().Format(time.DateTime+" UTC"), r.Why)
 }
 
-// refusals are the last of each stage, on this node. The lock guards the table, whose rows
+// Refusals are the last of each stage, on this node. The lock guards the table, whose rows
 // are replaced and not changed.
-type refusals struct {
+type Refusals struct {
 	mu  sync.Mutex
 	all map[uint64]Refusal
 }
@@ -104,7 +93,8 @@ const maxReason = 512
 // inALine has each of several errors that are one by errors.Join end at a semicolon.
 func inALine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-func (r *refusals) note(stage uint64, what string, err error) {
+// Note keeps why something was refused that was asked of a stage.
+func (r *Refusals) Note(stage uint64, what string, err error) {
 	why := inALine(err)
 	if len(why) > maxReason {
 		why = why[:maxReason] + "..."
@@ -117,7 +107,8 @@ func (r *refusals) note(stage uint64, what string, err error) {
 	r.all[stage] = Refusal{what, why, time.Now()}
 }
 
-func (r *refusals) of(stage uint64) *Refusal {
+// Of is the last of a stage, or nil.
+func (r *Refusals) Of(stage uint64) *Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one, ok := r.all[stage]; ok {
@@ -126,12 +117,9 @@ func (r *refusals) of(stage uint64) *Refusal {
 	return nil
 }
 
-// keep forgets those of other stages.
-func (r *refusals) keep(stages map[uint64]bool) {
+// Keep forgets those of other stages.
+func (r *Refusals) Keep(stages map[uint64]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.all, func(stage uint64, _ Refusal) bool { return !stages[stage] })
 }
-
-// Refused notes why something that a program asked of the stage was refused.
-func (g *Stage) Refused(what string, err error) { g.job.pool.refusals.note(g.number, what, err) }

@@ -1,0 +1,2 @@
+// Package report answers one question: what is a person told of a stage?
+package report
