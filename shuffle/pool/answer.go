@@ -180,7 +180,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 		return nil, err
 	}
 	defer f.Enter()()
-	defer f.expect(mapPath(r.Stage, r.Commit))()
+	defer f.Expect(mapPath(r.Stage, r.Commit))()
 	if r.Agreed {
 		end, err := s.repairs.take(ctx)
 		if err != nil {

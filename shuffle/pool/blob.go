@@ -199,7 +199,7 @@ func (b *Blobs) Put(ctx context.Context, from, name string, exclusive bool) erro
 		return err
 	}
 	defer f.Enter()()
-	done, err := f.commit(ctx, from)
+	done, err := f.Commit(ctx, from)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", from, err)
 	}
@@ -296,7 +296,7 @@ func (p *putting) prepare(ctx context.Context, all []source) error {
 
 // prepareOne seals one file, and makes its copies: then the cluster can agree on it.
 func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, err error) {
-	closed, err := p.files.commit(ctx, writtenName(one.info))
+	closed, err := p.files.Commit(ctx, writtenName(one.info))
 	if err != nil {
 		return done, err
 	}
@@ -314,7 +314,7 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 	c := state.Commit{
 		Map: blobNumber(node, one.name, info, s.table.Sum()), Writer: node, Size: s.size, Sum: s.table.Sum(), Name: one.name,
 	}
-	expect := p.files.expect(mapPath(p.stage.number, c))
+	expect := p.files.Expect(mapPath(p.stage.number, c))
 	if err := p.stage.copy(ctx, p.is, &c, s); err != nil {
 		expect()
 		return done, errors.Join(err, s.unname(c))

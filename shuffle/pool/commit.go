@@ -61,7 +61,7 @@ func (g Attempts) Remove(a meta.Attempt, name string) error {
 	if err != nil {
 		return err
 	}
-	done, err := f.use(attemptPath(g.number, a))
+	done, err := f.Use(attemptPath(g.number, a))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	}
 	defer f.Enter()()
 	from := attemptPath(g.number, a)
-	done, err := f.commit(ctx, from)
+	done, err := f.Commit(ctx, from)
 	if err != nil {
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
@@ -158,7 +158,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
-	defer f.expect(mapPath(g.number, c))()
+	defer f.Expect(mapPath(g.number, c))()
 	if err := g.copy(ctx, is, &c, s); err != nil {
 		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))
 	}

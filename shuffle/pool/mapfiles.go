@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
@@ -22,7 +23,7 @@ import (
 // mapFiles are the files of the maps that a job has on this node: in memory, or on the disk.
 // The lock guards what is known of tables and directories; they are read and made without it.
 type mapFiles struct {
-	accesses
+	access.Names
 	root *os.Root      // in memory, with all other files of the job
 	disk *store        // nil if there is none
 	open openmaps.Maps // to be read
@@ -36,9 +37,12 @@ type mapFiles struct {
 	}
 }
 
+// commitTime is how long after its last copy was sent a commit is agreed on, or never.
+const commitTime = 2 * agreeTime
+
 func (f *mapFiles) init(root *os.Root) {
 	f.root = root
-	f.accesses.init()
+	f.Names.Init(commitTime)
 	f.mu.tables, f.mu.stages = make(map[string]bool), make(map[uint64]bool)
 }
 
@@ -80,11 +84,11 @@ func (f *mapFiles) madeStage(number uint64, is bool) {
 }
 
 // store is the store in memory.
-func (f *mapFiles) store() store { return store{f.root, nil, f.ram, &f.accesses, &f.open} }
+func (f *mapFiles) store() store { return store{f.root, nil, f.ram, &f.Names, &f.open} }
 
 // storeOn is the store in a directory on a disk.
 func (f *mapFiles) storeOn(d *disk.Disk, dir *os.Root) *store {
-	return &store{dir, d, nil, &f.accesses, &f.open}
+	return &store{dir, d, nil, &f.Names, &f.open}
 }
 
 // stores are the places in which the job has maps: memory first.

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
@@ -54,7 +54,7 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 		return nil, err
 	}
 	s := &sealing{files: f, stage: g.Number, source: file, file: file}
-	if err := s.lease(ctx); err != nil {
+	if err := access.Lease(ctx, s.source); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	info, err := file.Stat()
@@ -99,27 +99,10 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 	return err
 }
 
-func (s *sealing) lease(ctx context.Context) error {
-	deadline := time.Now().Add(leaseTime)
-	for {
-		_, err := unix.FcntlInt(s.source.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY):
-			return errLease(err)
-		case time.Now().After(deadline):
-			return errWritten
-		case !sleep(ctx, time.Millisecond):
-			return ctx.Err()
-		}
-	}
-}
-
 // close gives the lease back. A program that opens the file to write it from here on is
 // refused by its second name.
 func (s *sealing) close() error {
-	_, err := unix.FcntlInt(s.source.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	err := access.Unlease(s.source)
 	if s.file != s.source {
 		err = errors.Join(err, s.file.Close())
 	}

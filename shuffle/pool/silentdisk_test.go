@@ -51,37 +51,6 @@ func TestADiskThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// While a disk does not answer to one that gives up a copy, other copies are expected, and files of
-// the job are written; who comes to expect that copy waits until it is gone.
-func TestACopyIsGivenUpOnASilentDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)), make(chan struct{})
-		no := func() bool { return false }
-		go f.giveUp("copy", no, func() { <-answer })
-		synctest.Wait()
-		f.expect("other")()
-		done, err := f.use("attempt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		done()
-		expected := make(chan struct{})
-		go func() {
-			defer close(expected)
-			f.expect("copy")()
-		}()
-		synctest.Wait()
-		select {
-		case <-expected:
-			t.Error("a copy is expected that goes")
-		default:
-		}
-		close(answer)
-		<-expected
-		time.Sleep(2 * commitTime)
-	})
-}
-
 // What is on a disk is read while it takes no writes. While it does not answer to those who read,
 // nobody waits for it, and no map there is taken for lost.
 func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {

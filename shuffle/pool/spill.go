@@ -103,7 +103,7 @@ func (s *spill) movable() (all []movable) {
 // its pages is free, too.
 func (s *spill) move(ctx context.Context, m movable) error {
 	f, name := m.files, mapPath(m.stage, m.is)
-	defer f.expect(name)()
+	defer f.Expect(name)()
 	if err := f.copyToDisk(ctx, m.stage, m.is); err != nil {
 		return s.suspect(ctx, f, m.stage, m.is, err)
 	}

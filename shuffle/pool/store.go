@@ -18,6 +18,7 @@ import (
 
 	"rankfs/meta/durable"
 	"rankfs/meta/state"
+	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
@@ -29,7 +30,7 @@ type store struct {
 	*os.Root
 	disk *disk.Disk     // nil: it is in memory, where the kernel counts
 	ram  *memory.Budget // of memory, where it is in that
-	used *accesses      // of the job's files
+	used *access.Names  // of the job's files
 	open *openmaps.Maps // of the job, to be read
 }
 
@@ -178,7 +179,7 @@ func (s store) place(e *disk.Work, name string, size int64, r io.Reader, lasting
 		r = in
 	}
 	unfinished := fmt.Sprintf("%s.%08x%s", name, rand.Uint32(), incoming)
-	done, err := s.used.use(unfinished) // that it is not swept
+	done, err := s.used.Use(unfinished) // that it is not swept
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 			t.Errorf("when one is whole: %v", err)
 		}
 	}
-	defer f.expect(name)()
+	defer f.Expect(name)()
 	first, second := begin(), begin()
 	if !f.lacks(t.Context(), 9, c) {
 		t.Error("a copy has its name before it is whole")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/meta/state"
+	"rankfs/shuffle/access"
 )
 
 // A sweeper gives up files that are needed no more, once the removal is on the disk: else a
@@ -132,7 +133,7 @@ func (w sweeper) surplus(f *mapFiles, names []string, stage uint64) (all []strin
 	}
 	for _, name := range names {
 		if keep[mapOf(name)] {
-			f.agreed(mapFile(stage, name))
+			f.Agreed(mapFile(stage, name))
 		}
 		if !keep[mapOf(name)] || strings.HasSuffix(name, incoming) {
 			all = append(all, name)
@@ -170,18 +171,16 @@ func (s store) count(stage uint64, names []string) map[uint64]uint64 {
 // written, its commit was on its way lately, or it has a name elsewhere, by which it may be
 // committed again.
 func (s store) expects(stage uint64, name string, here map[uint64]uint64) bool {
-	s.used.mu.Lock()
-	defer s.used.mu.Unlock()
-	return s.expected(stage, name, here)
+	return s.used.Look(func(h access.Held) bool { return s.expected(h, stage, name, here) })
 }
 
-func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool {
+func (s store) expected(h access.Held, stage uint64, name string, here map[uint64]uint64) bool {
 	own := mapFile(stage, name)
 	if strings.HasSuffix(name, incoming) {
-		return s.used.mu.access[path.Join(path.Dir(own), name)] != nil
+		return h.Used(path.Join(path.Dir(own), name))
 	}
-	if s.used.mu.expected[own] > 0 || s.disk != nil { // where files have one name
-		return s.used.mu.expected[own] > 0
+	if h.Expected(own) || s.disk != nil { // where files have one name
+		return h.Expected(own)
 	}
 	info, err := s.Lstat(own)
 	return err == nil && links(info) > max(1, here[inode(info)])
@@ -190,5 +189,5 @@ func (s store) expected(stage uint64, name string, here map[uint64]uint64) bool 
 // giveUp removes a file, unless that has changed meanwhile.
 func (s store) giveUp(stage uint64, name string, here map[uint64]uint64) {
 	own := mapFile(stage, name)
-	s.used.giveUp(own, func() bool { return s.expected(stage, name, here) }, func() { s.remove(path.Join(path.Dir(own), name)) })
+	s.used.GiveUp(own, func(h access.Held) bool { return s.expected(h, stage, name, here) }, func() { s.remove(path.Join(path.Dir(own), name)) })
 }

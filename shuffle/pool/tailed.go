@@ -73,7 +73,7 @@ func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
 	if err := t.in.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, err
 	}
-	if t.done, err = f.use(name); err != nil {
+	if t.done, err = f.Use(name); err != nil {
 		return nil, err
 	}
 	if t.file, err = t.in.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err != nil {

@@ -12,6 +12,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/meta"
 	"rankfs/meta/trust"
+	"rankfs/shuffle/access"
 	"rankfs/shuffle/pool"
 )
 
@@ -75,7 +76,7 @@ func (c Config) try() error {
 		err = pool.Disk{Dir: c.PoolNVMe.Path}.Try()
 	}
 	if err == nil && c.PoolRAM > 0 {
-		err = pool.TryLeases()
+		err = access.TryLeases()
 	}
 	return err
 }

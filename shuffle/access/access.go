@@ -1,25 +1,22 @@
-package pool
+package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"rankfs/meta"
 )
 
-// leaseTime is how long a commit waits for the last writer of its file to be gone: the
-// kernel may yet be at work on a close.
-const leaseTime = time.Second
-
-// The accesses are the uses of names of a job's files. The lock guards each access
+// Names are the uses of names of a job's files. The lock guards each access
 // too; a commit waits for the end of one without it.
-type accesses struct {
+type Names struct {
+	agreedTime time.Duration
+
 	mu struct {
 		sync.Mutex
 		access   map[string]*access       // of files and directories that are written, or committed
@@ -28,7 +25,10 @@ type accesses struct {
 	}
 }
 
-func (all *accesses) init() {
+// Init begins with none. A copy that was expected is so for agreedTime longer: a commit is agreed on
+// within that after its last copy was sent, or never.
+func (all *Names) Init(agreedTime time.Duration) {
+	all.agreedTime = agreedTime
 	all.mu.access, all.mu.expected, all.mu.going = make(map[string]*access), make(map[string]int), make(map[string]chan struct{})
 }
 
@@ -40,36 +40,14 @@ type access struct {
 	unused  chan struct{}
 }
 
-// write has a file written until done is called. One that is being committed, or that may
-// have been, is not written any more.
-func (f *files) write(name string) (done func(), err error) {
-	if done, err = f.use(name); err != nil {
-		return nil, err
-	}
-	if info, err := f.root.Lstat(name); err == nil && info.Mode().IsRegular() && links(info) > 1 {
-		done()
-		return nil, errCommitting(name)
-	}
-	return done, nil
-}
-
-// opened has a file open to write until done is called, by whatever name.
-func (f *files) opened(file *os.File) (done func(), err error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return f.use(writtenName(info))
-}
-
-// use has a file used, to be written or changed otherwise, until done is called. One that is
+// Use has a file used, to be written or changed otherwise, until done is called. One that is
 // being committed is not.
-func (all *accesses) use(name string) (done func(), err error) {
+func (all *Names) Use(name string) (done func(), err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for in := name; in != "."; in = path.Dir(in) {
 		if a := all.mu.access[in]; a != nil && a.writers < 0 {
-			return nil, errCommitting(name)
+			return nil, ErrCommitting(name)
 		}
 	}
 	a := all.mu.access[name]
@@ -87,13 +65,14 @@ func (all *accesses) use(name string) (done func(), err error) {
 	}, nil
 }
 
-func errCommitting(name string) error {
+// ErrCommitting is why a file is not written.
+func ErrCommitting(name string) error {
 	return fmt.Errorf("%s %w: it is being committed; rename it once more to learn what became of it", path.Base(name), meta.ErrBusy)
 }
 
-// commit waits until a file, or what is in a directory, is not used, and keeps it so until
+// Commit waits until a file, or what is in a directory, is not used, and keeps it so until
 // done is called.
-func (all *accesses) commit(ctx context.Context, name string) (done func(), err error) {
+func (all *Names) Commit(ctx context.Context, name string) (done func(), err error) {
 	late := time.NewTimer(leaseTime)
 	defer late.Stop()
 	for {
@@ -110,16 +89,14 @@ func (all *accesses) commit(ctx context.Context, name string) (done func(), err 
 		case <-late.C:
 			return nil, errWritten
 		case <-ctx.Done():
-			return nil, cause(ctx)
+			return nil, cmp.Or(ctx.Err(), context.Canceled)
 		}
 	}
 }
 
-var errWritten = meta.Worded(meta.ErrBusy, "it is open for writing still, or mapped so; close it first")
-
 // seize takes a file or directory for a commit; or, if it is used, returns what is closed
 // when some of that use is over.
-func (all *accesses) seize(name string) (unused <-chan struct{}) {
+func (all *Names) seize(name string) (unused <-chan struct{}) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for used, a := range all.mu.access {
@@ -131,25 +108,32 @@ func (all *accesses) seize(name string) (unused <-chan struct{}) {
 	return nil
 }
 
-func (all *accesses) unused(name string) {
+func (all *Names) unused(name string) {
 	close(all.mu.access[name].unused)
 	delete(all.mu.access, name)
 }
 
-// writtenName stands, among names, for a file that is open to write: its own may change.
-func writtenName(file os.FileInfo) string { return fmt.Sprintf("opened/%d", inode(file)) }
+// A Held is what is used and expected, while that does not change.
+type Held struct{ all *Names }
 
-func links(info os.FileInfo) uint64 { return uint64(info.Sys().(*syscall.Stat_t).Nlink) }
-func inode(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+// Used reports whether a file is written, or committed.
+func (h Held) Used(name string) bool { return h.all.mu.access[name] != nil }
 
-// commitTime is how long after its last copy was sent a commit is agreed on, or never.
-const commitTime = 2 * agreeTime
+// Expected reports whether a copy is, that has the name or may get it.
+func (h Held) Expected(name string) bool { return h.all.mu.expected[name] > 0 }
 
-// giveUp gives a copy up, unless it is expected. Who comes to expect it waits until it is gone.
-func (all *accesses) giveUp(name string, expected func() bool, remove func()) {
+// Look is what f says while nothing changes.
+func (all *Names) Look(f func(Held) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if expected() {
+	return f(Held{all})
+}
+
+// GiveUp gives a copy up, unless it is expected. Who comes to expect it waits until it is gone.
+func (all *Names) GiveUp(name string, expected func(Held) bool, remove func()) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if expected(Held{all}) {
 		return
 	}
 	gone := make(chan struct{})
@@ -161,9 +145,9 @@ func (all *accesses) giveUp(name string, expected func() bool, remove func()) {
 	close(gone)
 }
 
-// expect keeps a copy from being given up, until commitTime after the returned function
+// Expect keeps a copy from being given up, until agreedTime after the returned function
 // was called.
-func (all *accesses) expect(name string) (done func()) {
+func (all *Names) Expect(name string) (done func()) {
 	add := func(n int) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
@@ -178,11 +162,11 @@ func (all *accesses) expect(name string) (done func()) {
 		}
 	}
 	add(1)
-	return func() { time.AfterFunc(commitTime, func() { add(-1) }) }
+	return func() { time.AfterFunc(all.agreedTime, func() { add(-1) }) }
 }
 
-// agreed says that a copy that was expected is agreed on.
-func (all *accesses) agreed(name string) {
+// Agreed says that a copy that was expected is agreed on.
+func (all *Names) Agreed(name string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	delete(all.mu.expected, name)

@@ -1,10 +1,12 @@
-package pool
+package access
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +42,40 @@ func TryLeases() error {
 		return errLease(err)
 	}
 	return nil
+}
+
+// leaseTime is how long a commit waits for the last writer of its file to be gone: the
+// kernel may yet be at work on a close.
+const leaseTime = time.Second
+
+var errWritten = meta.Worded(meta.ErrBusy, "it is open for writing still, or mapped so; close it first")
+
+// Lease waits for the last writer of a file to be gone: the kernel gives a lease to read it as soon as
+// there is no descriptor that writes, and no mapping. It is given back by Unlease.
+func Lease(ctx context.Context, file *os.File) error {
+	deadline := time.Now().Add(leaseTime)
+	for {
+		_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EBUSY):
+			return errLease(err)
+		case time.Now().After(deadline):
+			return errWritten
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Unlease gives a lease back.
+func Unlease(file *os.File) error {
+	_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return err
 }
 
 // errLease is why a lease on a file of another user was refused, with what to do.
