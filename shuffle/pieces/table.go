@@ -65,14 +65,14 @@ const mappedAtOnce = 16 << 20
 // A Summing makes the table of a map that is divided so, of its files one after the other.
 type Summing struct {
 	is     Table
-	Reader Reader
+	pieces Reader
 }
 
 // NewSumming begins a table of the parts that have these offsets.
 func NewSumming(o Offsets) *Summing {
 	parts := uint64(len(o)/8 - 1)
 	s := &Summing{is: make(Table, 0, RowBytes*parts)}
-	s.Reader = Reader{
+	s.pieces = Reader{
 		n: parts, end: func(i uint64) int64 { return o.at(i + 1) },
 		summed: func(i, sum uint64) error {
 			s.is = AppendRow(s.is, o.at(i+1), sum)
@@ -84,7 +84,7 @@ func NewSumming(o Offsets) *Summing {
 
 // Know adds pieces whose sums are known.
 func (s *Summing) Know(sums []uint64) {
-	p := &s.Reader
+	p := &s.pieces
 	for _, sum := range sums {
 		s.is = AppendRow(s.is, p.end(p.i), sum)
 		p.at = p.end(p.i)
@@ -101,7 +101,7 @@ func (s *Summing) Add(file *os.File, size int64) error {
 		if err != nil {
 			return fmt.Errorf("map what is to be summed: %w", err)
 		}
-		err = fault.Guard(func() error { return s.Reader.Add(b) })
+		err = fault.Guard(func() error { return s.pieces.Add(b) })
 		if err = errors.Join(err, unix.Munmap(b)); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s *Summing) Add(file *os.File, size int64) error {
 
 // End is the table, when all was added.
 func (s *Summing) End() (Table, error) {
-	err := s.Reader.Add(nil) // there may be empty ones alone
+	err := s.pieces.Add(nil) // there may be empty ones alone
 	return s.is, err
 }
 
