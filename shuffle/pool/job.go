@@ -41,7 +41,7 @@ func (j *Job) Files() (*os.Root, error) {
 }
 
 // Use says that something of the job is open until done is called.
-func (j *Job) Use(hold bool) (done func()) { return j.pool.uses.add(j.is, hold) }
+func (j *Job) Use(hold bool) (done func()) { return j.pool.uses.Add(j.is, hold) }
 
 // Write says that something of the job is open to write until done is called.
 func (j *Job) Write() (done func()) {

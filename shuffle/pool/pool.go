@@ -19,6 +19,7 @@ import (
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/placement"
 	"rankfs/shuffle/report"
+	"rankfs/shuffle/uses"
 )
 
 // State is the state of the cluster, as far as this node knows it.
@@ -119,7 +120,7 @@ type Pool struct {
 	copies  *copies
 	peers   peers
 	spill   *spill
-	uses    uses
+	uses    *uses.Uses
 	tails   tails
 	commits *groupcommit.Queue
 	merging mergeRoom
@@ -143,7 +144,7 @@ func New(c Config) *Pool {
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
-	p.uses.init(p.agreed)
+	p.uses = uses.New(c.State, c.Cluster, agreeTime, c.Log)
 	p.tails.peers = p.peers
 	p.commits = groupcommit.New(c.Cluster, agreeTime)
 	return p
@@ -179,7 +180,7 @@ func (p *Pool) Follow(ctx context.Context) {
 		}
 	}
 	known = true
-	p.uses.adopt(p.config.State.PoolJobs(), p.config.Cluster.Self())
+	p.uses.Adopt()
 	p.local.adoptDisk()
 	tasks.Go(func() { p.copies.inspectAll(ctx) })
 	tasks.Go(func() { p.settle(ctx) })
@@ -188,7 +189,7 @@ func (p *Pool) Follow(ctx context.Context) {
 	for _, task := range []func(context.Context) (again bool){repair.repair, p.tallies.look} {
 		tasks.Go(func() { p.afterChanges(ctx, task, nil) })
 	}
-	p.uses.follow(ctx)
+	p.uses.Follow(ctx)
 }
 
 // forgetNames has the kernel forget names that are gone, until ctx is done.

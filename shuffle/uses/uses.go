@@ -1,8 +1,9 @@
-package pool
+package uses
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -15,10 +16,22 @@ import (
 // that opens one file after the other is not told of each.
 const linger = 5 * time.Second
 
-// uses knows which jobs have something open on this node, and tells the cluster. The lock
+// State has the jobs that there are, as far as this node knows.
+type State interface{ PoolJobs() []state.PoolJob }
+
+// Cluster is the cluster, which executes commands, and what this node is there.
+type Cluster interface {
+	Self() string
+	Do(context.Context, state.Command) (state.Result, error)
+}
+
+// Uses knows which jobs have something open on this node, and tells the cluster. The lock
 // guards each use too; the cluster is told without it.
-type uses struct {
-	*agreed
+type Uses struct {
+	known   State
+	cluster Cluster
+	within  time.Duration // the cluster is to answer
+	log     *slog.Logger
 	changed chan struct{}
 
 	mu struct {
@@ -37,23 +50,34 @@ type use struct {
 	held  bool      // and that it is held
 }
 
-func (u *uses) init(a *agreed) {
-	u.agreed, u.changed = a, make(chan struct{}, 1)
+// New are none yet, of jobs of a cluster that is waited for so long.
+func New(known State, c Cluster, within time.Duration, log *slog.Logger) *Uses {
+	u := &Uses{known: known, cluster: c, within: within, log: log, changed: make(chan struct{}, 1)}
 	u.mu.jobs = make(map[uint64]*use)
+	return u
 }
 
-// adopt takes over what an earlier daemon of this node said: of that nothing is open.
-func (u *uses) adopt(jobs []state.PoolJob, self string) {
+func (u *Uses) agree(ctx context.Context, c state.Command) error {
+	ctx, cancel := context.WithTimeout(ctx, u.within)
+	defer cancel()
+	_, err := u.cluster.Do(ctx, c)
+	return err
+}
+
+// Adopt takes over what an earlier daemon of this node said: of that nothing is open.
+func (u *Uses) Adopt() {
+	self, known := u.cluster.Self(), u.known.PoolJobs()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, j := range jobs {
+	for _, j := range known {
 		if _, ok := j.Users[self]; ok && u.mu.jobs[j.Number] == nil {
 			u.mu.jobs[j.Number] = &use{job: j, told: true, held: j.Held, ended: time.Now()}
 		}
 	}
 }
 
-func (u *uses) add(j state.PoolJob, hold bool) (done func()) {
+// Add says that something of a job is open, until done is called; hold that it is the file hold.
+func (u *Uses) Add(j state.PoolJob, hold bool) (done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	one := u.mu.jobs[j.Number]
@@ -78,21 +102,21 @@ func (u *uses) add(j state.PoolJob, hold bool) (done func()) {
 	})
 }
 
-// follow tells the cluster which jobs are in use, and which have not been for long, until
+// Follow tells the cluster which jobs are in use, and which have not been for long, until
 // ctx is done.
-func (u *uses) follow(ctx context.Context) {
+func (u *Uses) Follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	idle := make(idleJobs)
 	for {
 		u.report(ctx)
-		idle.look(u.config.State.PoolJobs(), time.Now())
+		idle.look(u.known.PoolJobs(), time.Now())
 		for _, j := range idle.over(time.Now()) {
-			_, err := u.agree(ctx, &state.DropJob{Name: j.Name, Number: j.Number, Unused: true, Used: j.Used})
+			err := u.agree(ctx, &state.DropJob{Name: j.Name, Number: j.Number, Unused: true, Used: j.Used})
 			if err != nil {
 				break // until the next time
 			}
-			u.config.Log.Info("a job of the shuffle pool that nobody used was removed", "job", j.Name, "after", j.Lives())
+			u.log.Info("a job of the shuffle pool that nobody used was removed", "job", j.Name, "after", j.Lives())
 		}
 		select {
 		case <-ctx.Done():
@@ -141,7 +165,7 @@ func (i idleJobs) over(now time.Time) (jobs []state.PoolJob) {
 }
 
 // report tells the cluster what it does not know yet.
-func (u *uses) report(ctx context.Context) {
+func (u *Uses) report(ctx context.Context) {
 	u.mu.Lock()
 	all := maps.Clone(u.mu.jobs)
 	u.mu.Unlock()
@@ -154,8 +178,8 @@ func (u *uses) report(ctx context.Context) {
 		if !tell {
 			continue
 		}
-		_, err := u.agree(ctx, &state.UseJob{
-			Node: u.config.Cluster.Self(), Name: one.job.Name, Number: number, Open: open, Hold: hold,
+		err := u.agree(ctx, &state.UseJob{
+			Node: u.cluster.Self(), Name: one.job.Name, Number: number, Open: open, Hold: hold,
 		})
 		gone := errors.Is(err, meta.ErrNotExist)
 		if err != nil && !gone {
