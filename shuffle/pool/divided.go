@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/fault"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
 	"rankfs/shuffle/turns"
@@ -52,13 +50,13 @@ func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given pie
 // memory, and so is the index by which records are sorted; what it is depends on the bytes
 // that were written and on the spec alone.
 func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offsets) (pieces.Offsets, error) {
-	used := arenas{dir: s.files.Dir}
-	from, err := mapWhole(s.source, s.size, unix.PROT_READ)
+	used := memory.Arenas{Dir: s.files.Dir}
+	from, err := memory.MapFile(s.source, s.size)
 	if err != nil {
 		return nil, err
 	}
-	defer unmap(from)
-	defer used.freeAll()
+	defer memory.Unmap(from)
+	defer used.FreeAll()
 	var is record.Divided
 	err = fault.Guard(func() (err error) {
 		is, err = record.Spec(spec.Records).Divide(ctx, from, given, divisor(spec), &used)
@@ -72,94 +70,9 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offs
 	}
 	switch n := int64(len(is.Bytes)); {
 	case !is.AsWritten:
-		s.file, s.size = used.last(), n
+		s.file, s.size = used.Last(), n
 	case n > 0:
-		s.rest, s.after, s.size, s.sums = used.last(), n, s.size+n, is.Sums
+		s.rest, s.after, s.size, s.sums = used.Last(), n, s.size+n, is.Sums
 	}
 	return is.Offsets, nil
-}
-
-// arenas are files without a name in a directory that are mapped: memory of the job, which its
-// bound counts.
-type arenas struct {
-	dir string
-	all []arena
-}
-
-type arena struct {
-	file  *os.File
-	bytes []byte
-}
-
-// More is so much more memory.
-func (a *arenas) More(bytes int64) ([]byte, error) {
-	fd, err := unix.Open(a.dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0400)
-	if err != nil {
-		return nil, fmt.Errorf("make a file without a name in %s: %w", a.dir, err)
-	}
-	one := arena{file: os.NewFile(uintptr(fd), "divided")}
-	if bytes > 0 {
-		for err = unix.EINTR; err == unix.EINTR; { // any signal of the process ends it
-			err = unix.Fallocate(fd, 0, 0, bytes)
-		}
-	}
-	if err == nil {
-		one.bytes, err = mapWhole(one.file, bytes, unix.PROT_READ|unix.PROT_WRITE)
-	}
-	if err != nil {
-		return nil, errors.Join(err, one.file.Close())
-	}
-	a.all = append(a.all, one)
-	return one.bytes, nil
-}
-
-// Free gives back memory that More gave.
-func (a *arenas) Free(bytes []byte) {
-	for i, one := range a.all {
-		if len(bytes) > 0 && unsafe.SliceData(one.bytes) == unsafe.SliceData(bytes) {
-			one.free()
-			a.all = slices.Delete(a.all, i, i+1)
-			return
-		}
-	}
-}
-
-// last is the file of the memory that was given last, which stays from then on.
-func (a *arenas) last() *os.File {
-	one := &a.all[len(a.all)-1]
-	file := one.file
-	one.file = nil
-	return file
-}
-
-// freeAll gives back all of it that does not stay.
-func (a *arenas) freeAll() {
-	for _, one := range a.all {
-		one.free()
-	}
-}
-
-func (a *arena) free() {
-	unmap(a.bytes)
-	if a.file != nil {
-		a.file.Close()
-	}
-}
-
-// mapWhole maps a file of that size; none of it if it is empty.
-func mapWhole(file *os.File, size int64, how int) ([]byte, error) {
-	if size == 0 {
-		return nil, nil
-	}
-	b, err := unix.Mmap(int(file.Fd()), 0, int(size), how, unix.MAP_SHARED)
-	if err != nil {
-		return nil, fmt.Errorf("map a file of %d bytes: %w", size, err)
-	}
-	return b, nil
-}
-
-func unmap(b []byte) {
-	if b != nil {
-		unix.Munmap(b)
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -151,7 +152,7 @@ func (p *ranges) sampled(ctx context.Context, first, n uint64) (*division, error
 	if err != nil {
 		return nil, err
 	}
-	defer unmap(room)
+	defer memory.Unmap(room)
 	take := func(i int, m record.Samples) {
 		d.sizes[i] = p.stage.At(i).Size - int64(len(m))
 		sampler.Add(i, m, d.sizes[i])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/record"
 )
@@ -60,7 +61,7 @@ func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) 
 		if err != nil {
 			return err
 		}
-		defer unmap(b)
+		defer memory.Unmap(b)
 		for _, one := range lent.parts {
 			left := lent.lacks[one]
 			begin := one.begins(left)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -61,7 +62,7 @@ func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here
 	defer func() {
 		cancel()
 		all.end()
-		unmap(b)
+		memory.Unmap(b)
 	}()
 	runs := make([]record.Run, len(of))
 	for i, some := range of {

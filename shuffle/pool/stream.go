@@ -5,6 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -236,7 +237,7 @@ func (is *portion) reserve(p *merger, head, n int) error {
 
 func (is *portion) close() {
 	if is.give != nil {
-		unmap(is.room)
+		memory.Unmap(is.room)
 		is.give()
 	}
 }
