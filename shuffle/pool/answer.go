@@ -12,12 +12,13 @@ import (
 	"rankfs/meta/wire"
 	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
+	"rankfs/shuffle/turns"
 )
 
 // A server answers what other nodes ask.
 type server struct {
 	*copies
-	repairs *repairTurns
+	repairs *turns.Repairs
 	packing *packing.Presses
 }
 
@@ -182,7 +183,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 	defer f.Enter()()
 	defer f.Expect(mapPath(r.Stage, r.Commit))()
 	if r.Agreed {
-		end, err := s.repairs.take(ctx)
+		end, err := s.repairs.Take(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 		}

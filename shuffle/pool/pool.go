@@ -19,6 +19,7 @@ import (
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/placement"
 	"rankfs/shuffle/report"
+	"rankfs/shuffle/turns"
 	"rankfs/shuffle/uses"
 )
 
@@ -259,7 +260,7 @@ func (p *Pool) Close() error {
 
 // Calls answers other nodes.
 func (p *Pool) Calls() (wire.Calls, wire.Pushes) {
-	return server{p.copies, newRepairTurns(), p.peers.packing}.calls()
+	return server{p.copies, turns.NewRepairs(), p.peers.packing}.calls()
 }
 
 // Jobs are the names of all jobs.

@@ -1,4 +1,4 @@
-package pool
+package turns
 
 import (
 	"context"
@@ -11,21 +11,22 @@ import (
 // sender waits for a node that takes nothing.
 const turnTime = 20 * time.Second
 
-// repairTurns has copies that are made again come one at a time, of all nodes, and none for as
+// Repairs has copies that are made again come one at a time, of all nodes, and none for as
 // long as the one before took: others have the link half of the time.
-type repairTurns struct {
+type Repairs struct {
 	free  chan struct{} // has one while none comes
 	rests time.Time     // until then no turn comes; of the goroutine that has taken from the channel
 }
 
-func newRepairTurns() *repairTurns {
-	t := &repairTurns{free: make(chan struct{}, 1)}
+// NewRepairs are none yet.
+func NewRepairs() *Repairs {
+	t := &Repairs{free: make(chan struct{}, 1)}
 	t.free <- struct{}{}
 	return t
 }
 
-// take waits for a turn, which lasts until end is called.
-func (t *repairTurns) take(ctx context.Context) (end func(), err error) {
+// Take waits for a turn, which lasts until end is called.
+func (t *Repairs) Take(ctx context.Context) (end func(), err error) {
 	within, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	select {
@@ -33,7 +34,11 @@ func (t *repairTurns) take(ctx context.Context) (end func(), err error) {
 	case <-within.Done():
 		return nil, busyWithOthers(ctx)
 	}
-	if !sleep(within, time.Until(t.rests)) {
+	rest := time.NewTimer(time.Until(t.rests))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-within.Done():
 		t.free <- struct{}{}
 		return nil, busyWithOthers(ctx)
 	}
