@@ -53,22 +53,22 @@ func (c *configuration) voters() (ids []string) {
 
 func isVoter(s raft.Server) bool { return s.ID != "" && s.Suffrage == raft.Voter }
 
-// take takes a step towards another configuration: n is the node as the cluster's state
+// begin begins a step towards another configuration: n is the node as the cluster's state
 // has it.
-func (c *configuration) take(one change, n state.Node) error {
+func (c *configuration) begin(one change, n state.Node) raft.Future {
 	id := raft.ServerID(one.id)
 	switch one.do {
 	case add:
 		if isVoter(c.servers()[one.id]) {
-			return c.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, c.patience).Error() // it has moved
+			return c.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, c.patience) // it has moved
 		}
-		return c.raft.AddNonvoter(id, raftAddress(n.ID, n.Addr), 0, c.patience).Error()
+		return c.raft.AddNonvoter(id, raftAddress(n.ID, n.Addr), 0, c.patience)
 	case promote:
-		return c.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, c.patience).Error()
+		return c.raft.AddVoter(id, raftAddress(n.ID, n.Addr), 0, c.patience)
 	case demote:
-		return c.raft.DemoteVoter(id, 0, c.patience).Error()
+		return c.raft.DemoteVoter(id, 0, c.patience)
 	case remove:
-		return c.raft.RemoveServer(id, 0, c.patience).Error()
+		return c.raft.RemoveServer(id, 0, c.patience)
 	}
 	panic(fmt.Sprintf("change %d", one.do))
 }

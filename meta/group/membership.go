@@ -156,7 +156,7 @@ func (m *membership) change(ctx context.Context, c change) error {
 	case demote:
 		m.config.Log.Info("node is a voter no more", "node", c.id, "host", n.Host)
 	}
-	err := m.replica.take(c, n)
+	err := m.replica.reconfigure(ctx, c, n)
 	if c.do == remove {
 		m.replica.transport.called(raft.ServerID(c.id)) // ends the waits for it
 	}

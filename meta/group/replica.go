@@ -12,13 +12,14 @@ import (
 	"github.com/hashicorp/raft"
 
 	"rankfs/meta"
+	"rankfs/meta/state"
 	"rankfs/meta/trust"
 )
 
 // A replica is this node's part in Raft: its log on disk, what of it is agreed on, and
 // the machine that executes that.
 //
-// Nothing enters the log but by write, which bounds how much of it waits, and by take,
+// Nothing enters the log but by write, which bounds how much of it waits, and by reconfigure,
 // which changes Raft's configuration. Raft locks for itself; no lock of this package is
 // held when it is called, except that the ballot is while voters change.
 type replica struct {
@@ -157,6 +158,11 @@ func (r *replica) Leader() string {
 // giveAway transfers the lead to another node.
 func (r *replica) giveAway(ctx context.Context) error {
 	return r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransfer() })
+}
+
+// reconfigure takes a step towards another configuration.
+func (r *replica) reconfigure(ctx context.Context, c change, n state.Node) error {
+	return r.ask(ctx, func() raft.Future { return r.configuration.begin(c, n) })
 }
 
 // observe has one leadership follow the other, until ctx is done.

@@ -108,14 +108,15 @@ func TestTwoDaemons(t *testing.T) {
 	first.create("d", s, "--batch", "10")
 	r := newRank(t)
 	r.open("a", first.batch("d", 0, 0))
+	holder := fmt.Sprintf("the rankfs of process %d", first.PID())
 	for _, tt := range []struct {
 		name string
 		args []string
 		code int
 		want []string
 	}{
-		{"one state directory", []string{other.mount, "--state", p.state, "--run", p.run}, 4, []string{"state directory", p.state, "another rankfs", "--state"}},
-		{"one state directory, other run directories", []string{other.mount, "--state", p.state}, 4, []string{"state directory", p.state, "another rankfs"}},
+		{"one state directory", []string{other.mount, "--state", p.state, "--run", p.run}, 4, []string{"state directory", p.state, holder, "--state"}},
+		{"one state directory, other run directories", []string{other.mount, "--state", p.state}, 4, []string{"state directory", p.state, holder}},
 		{"one nvme directory", []string{other.mount, "--state", other.state, "--nvme", p.at + ":64MiB"}, 4, []string{"nvme directory", p.at, "another rankfs"}},
 		{"one mount point", []string{p.mount, "--state", other.state, "--run", p.run}, 4, []string{p.mount, "rankfs umount"}},
 		{"one mount point, other run directories", []string{p.mount, "--state", other.state}, 4, []string{p.mount, "rankfs umount"}},
