@@ -252,15 +252,7 @@ func TestFilesStayUntilTheirRemovalLasts(t *testing.T) {
 // files are all that a node has of the job j.
 func (m *member) files() (names []string) {
 	m.site.t.Helper()
-	j, err := m.Job(m.site.ctx, "j")
-	if err != nil {
-		m.site.t.Fatal(err)
-	}
-	root, err := j.Files()
-	if err != nil {
-		m.site.t.Fatal(err)
-	}
-	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+	err := fs.WalkDir(m.root().FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if name != "." {
 			names = append(names, name)
 		}

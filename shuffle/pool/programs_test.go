@@ -50,8 +50,8 @@ func (m *member) of(name string) *pool.Stage {
 	return g
 }
 
-// attempts is where map tasks on a node write, on the disk of the test.
-func (m *member) attempts(stage string) string {
+// root has the files that a node has of the job j.
+func (m *member) root() *os.Root {
 	m.site.t.Helper()
 	j, err := m.Job(m.site.ctx, "j")
 	if err != nil {
@@ -61,6 +61,13 @@ func (m *member) attempts(stage string) string {
 	if err != nil {
 		m.site.t.Fatal(err)
 	}
+	return root
+}
+
+// attempts is where map tasks on a node write, on the disk of the test.
+func (m *member) attempts(stage string) string {
+	m.site.t.Helper()
+	root := m.root()
 	dir, err := m.of(stage).Attempts().Dir()
 	if err != nil {
 		m.site.t.Fatal(err)

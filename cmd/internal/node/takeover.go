@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,10 +157,8 @@ func lockState(dir string) (release func(), err error) {
 		defer lock.Close()
 		return nil, fmt.Errorf("state directory %s %w: %s, or choose another with --state", dir, meta.ErrBusy, heldBy(lock))
 	}
-	err = lock.Truncate(0)
-	if _, e := fmt.Fprintln(lock, os.Getpid()); err != nil || e != nil {
-		lock.Close()
-		return nil, fmt.Errorf("state directory %w; choose another with --state", meta.AtPath(dir, cmp.Or(err, e)))
+	if err := lock.Truncate(0); err == nil { // no id rather than that of another process
+		_, _ = fmt.Fprintln(lock, os.Getpid()) // which a full disk does not take
 	}
 	return func() { lock.Close() }, nil
 }
