@@ -42,16 +42,9 @@ func (c *TakeUnit) apply(s *state) (Result, error) {
 		last := w.Last
 		return Result{Taken: &last}, nil
 	}
-	if w == nil {
-		if err := s.queues().roomForWorker(s, q); err != nil {
-			return Result{}, err
-		}
-		q, _ = s.queues().get(c.View)
-	}
-	q = s.queues().toChange(s, q)
-	mine := q.worker(c.Worker)
-	if mine == nil {
-		mine = s.queues().enter(q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank}, s.Now)
+	q, mine, err := s.queues().withWorker(s, q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
+	if err != nil {
+		return Result{}, err
 	}
 	taken := c.take(s, q, mine)
 	return Result{Taken: &taken}, nil

@@ -9,14 +9,24 @@ import (
 	"rankfs/meta"
 )
 
-// enter adds a worker that holds nothing. There must be room.
-func (t *queues) enter(q *queue, w Worker, now int64) *worker {
-	w.Unit, w.Seen = -1, now
+// withWorker is the queue and its worker of the ID of w, to be changed. One that it does not
+// know enters it as w, and holds nothing.
+func (t *queues) withWorker(s *state, q *queue, w Worker) (*queue, *worker, error) {
+	if q.workers[w.ID] != nil {
+		q = t.toChange(s, q)
+		return q, q.worker(w.ID), nil
+	}
+	if err := t.roomForWorker(s, q); err != nil {
+		return nil, nil, err
+	}
+	q, _ = t.get(q.View)
+	q = t.toChange(s, q)
+	w.Unit, w.Seen = -1, s.Now
 	entered := &worker{Worker: w, era: q.era, Last: TakenUnit{Unit: -1, Finished: -1}}
 	q.workers[w.ID] = entered
 	q.here++
 	t.workers++
-	return entered
+	return q, entered, nil
 }
 
 // roomForWorker makes room for one more worker: of a full queue, or of the one that has
@@ -87,16 +97,9 @@ func (c *LeaveQueue) apply(s *state) (Result, error) {
 	if w != nil && w.Left {
 		return Result{}, nil
 	}
-	if w == nil {
-		if err := s.queues().roomForWorker(s, q); err != nil {
-			return Result{}, err
-		}
-		q, _ = s.queues().get(c.View)
-	}
-	q = s.queues().toChange(s, q)
-	mine := q.worker(c.Worker)
-	if mine == nil {
-		mine = s.queues().enter(q, Worker{ID: c.Worker}, s.Now)
+	q, mine, err := s.queues().withWorker(s, q, Worker{ID: c.Worker})
+	if err != nil {
+		return Result{}, err
 	}
 	s.queues().giveBack(q, mine, Closed, s.Now)
 	q.leave(mine)
