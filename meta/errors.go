@@ -10,6 +10,12 @@ import (
 var (
 	// ErrNotExist: no such dataset, view, rank, batch or node.
 	ErrNotExist = errors.New("does not exist")
+	// ErrNoPin is an ErrNotExist: nothing is pinned.
+	ErrNoPin = fmt.Errorf("%w", ErrNotExist)
+	// ErrNoPool is an ErrNotExist: this node has no shuffle pool.
+	ErrNoPool = fmt.Errorf("%w", ErrNotExist)
+	// ErrNoJob is an ErrNotExist: the shuffle pool has no such job.
+	ErrNoJob = fmt.Errorf("%w", ErrNotExist)
 	// ErrExist: something else of that name is there already.
 	ErrExist = errors.New("exists already")
 	// ErrInvalid: a name, number or option that can never be right.

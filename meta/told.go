@@ -10,24 +10,28 @@ import (
 var kinds = []struct {
 	name string
 	err  error
+	what string // of a kind of its own among those of the name
 }{
-	{"not_exist", ErrNotExist},
-	{"exist", ErrExist},
-	{"invalid", ErrInvalid},
-	{"stale", ErrStale},
-	{"corrupt", ErrCorrupt},
-	{"no_space", ErrNoSpace},
-	{"overtaken", ErrOvertaken},
-	{"set_aside", ErrSetAside},
-	{"unavailable", ErrUnavailable}, // before busy: some errors are both
-	{"busy", ErrBusy},
-	{"denied", ErrDenied},
-	{"quota", ErrQuota},
-	{"unequal", ErrUnequal},
-	{"lost", ErrLost},
-	{"canceled", context.Canceled},
-	{"deadline", context.DeadlineExceeded},
-	{"unsupported", errors.ErrUnsupported},
+	{"not_exist", ErrNoPin, "pin"},
+	{"not_exist", ErrNoPool, "pool"},
+	{"not_exist", ErrNoJob, "job"},
+	{name: "not_exist", err: ErrNotExist},
+	{name: "exist", err: ErrExist},
+	{name: "invalid", err: ErrInvalid},
+	{name: "stale", err: ErrStale},
+	{name: "corrupt", err: ErrCorrupt},
+	{name: "no_space", err: ErrNoSpace},
+	{name: "overtaken", err: ErrOvertaken},
+	{name: "set_aside", err: ErrSetAside},
+	{name: "unavailable", err: ErrUnavailable}, // before busy: some errors are both
+	{name: "busy", err: ErrBusy},
+	{name: "denied", err: ErrDenied},
+	{name: "quota", err: ErrQuota},
+	{name: "unequal", err: ErrUnequal},
+	{name: "lost", err: ErrLost},
+	{name: "canceled", err: context.Canceled},
+	{name: "deadline", err: context.DeadlineExceeded},
+	{name: "unsupported", err: errors.ErrUnsupported},
 }
 
 // A Told error is one of another process: its words, and for errors.Is the
@@ -36,13 +40,14 @@ type Told struct {
 	Message string `json:"message"`
 	Kind    string `json:"kind,omitempty"`
 	Gone    bool   `json:"gone,omitempty"` // of what is stale: it was ErrGone
+	What    string `json:"what,omitempty"` // of what does not exist, where a caller asks
 }
 
 // Tell makes an error fit to be sent.
 func Tell(err error) *Told {
 	for _, k := range kinds {
 		if errors.Is(err, k.err) {
-			return &Told{Plain(err), k.name, errors.Is(err, ErrGone)}
+			return &Told{Plain(err), k.name, errors.Is(err, ErrGone), k.what}
 		}
 	}
 	return &Told{Message: Plain(err)}
@@ -56,7 +61,7 @@ func (t *Told) Unwrap() error {
 		return ErrGone
 	}
 	for _, k := range kinds {
-		if t.Kind == k.name {
+		if t.Kind == k.name && (t.What == k.what || k.what == "") {
 			return k.err
 		}
 	}

@@ -35,6 +35,29 @@ func TestAToldErrorIsTheSameToItsReader(t *testing.T) {
 	}
 }
 
+// What of several things does not exist is known beyond a wire too; a release that does not know
+// of it knows that something does not.
+func TestToldWhatDoesNotExist(t *testing.T) {
+	all := []error{meta.ErrNoPin, meta.ErrNoPool, meta.ErrNoJob}
+	for _, want := range all {
+		told := meta.Tell(fmt.Errorf("a: %w", want))
+		if told.Kind != "not_exist" || !errors.Is(told, meta.ErrNotExist) || told.Error() != "a: does not exist" {
+			t.Errorf("told: %+v", told)
+		}
+		for _, other := range all {
+			if errors.Is(told, other) != (other == want) {
+				t.Errorf("told %+v: errors.Is %v is %v", told, other, other != want)
+			}
+		}
+	}
+	for _, what := range []string{"", "of a later version"} {
+		told := &meta.Told{Kind: "not_exist", What: what}
+		if !errors.Is(told, meta.ErrNotExist) || errors.Is(told, meta.ErrNoPin) {
+			t.Errorf("told %+v: %v", told, told.Unwrap())
+		}
+	}
+}
+
 // That a source is gone is known beyond a wire too; a release that does not know of it knows
 // that it has changed.
 func TestToldThatASourceIsGone(t *testing.T) {

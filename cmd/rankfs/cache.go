@@ -77,7 +77,7 @@ restarts too. What is not in the cache yet is not fetched: see rankfs warm.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.View = args[0]
 			if tiers := []string{control.TierRAM, control.TierPacked, control.TierNVMe}; !slices.Contains(tiers, r.Tier) {
-				return usage(c, failure.New(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
+				return usage(c, meta.Worded(meta.ErrInvalid, "tier %q is not one of %s", r.Tier, strings.Join(tiers, ", ")))
 			}
 			return p.setPin(c, r)
 		},
@@ -208,7 +208,7 @@ func writeCached(w io.Writer, list control.CacheList) {
 // aboutCached adds the next step to an error about what is in the cache.
 func aboutCached(err error, view string) error {
 	name, _, _ := meta.SplitView(view)
-	if errors.Is(err, meta.ErrNotExist) && strings.HasPrefix(err.Error(), "pin of ") {
+	if errors.Is(err, meta.ErrNoPin) {
 		return failure.Hint(err, "see what is pinned with: rankfs cache ls")
 	}
 	return about(err, name)

@@ -54,7 +54,7 @@ func (n *fakeNode) PinCache(_ context.Context, r control.CachePinRequest) (contr
 	case err != nil:
 		return control.CachePin{}, err
 	case r.Tier == "" && was == "":
-		return control.CachePin{}, fmt.Errorf("pin of %s %w", r.View, meta.ErrNotExist)
+		return control.CachePin{}, fmt.Errorf("pin of %s %w", r.View, meta.ErrNoPin)
 	}
 	n.mu.stays[r.View] = r.Tier
 	return control.CachePin{ViewName: viewNamed(r.View), Tier: r.Tier, Kind: kind, Was: was, Once: strings.Contains(r.View, "full")}, nil

@@ -15,7 +15,7 @@ import (
 // root, with stages in all states, and carol's.
 func (n *fakeNode) PoolJobs(context.Context) ([]control.PoolJob, error) {
 	if n.config.PoolRAM == 0 {
-		return nil, meta.Worded(meta.ErrNotExist, "the shuffle pool of this mount does not exist; mount it with --pool-ram SIZE")
+		return nil, meta.Worded(meta.ErrNoPool, "the shuffle pool of this mount does not exist; mount it with --pool-ram SIZE")
 	}
 	ends := epoch.Add(3 * time.Hour)
 	n.mu.Lock()
@@ -39,7 +39,7 @@ func (n *fakeNode) poolJob(u control.User, name string) (control.PoolJob, error)
 	}
 	i := slices.IndexFunc(list, func(j control.PoolJob) bool { return j.Job == name })
 	if i < 0 {
-		return control.PoolJob{}, fmt.Errorf("job %s of the shuffle pool %w", name, meta.ErrNotExist)
+		return control.PoolJob{}, fmt.Errorf("job %s of the shuffle pool %w", name, meta.ErrNoJob)
 	}
 	if name == "carols" && !u.Admin {
 		return control.PoolJob{}, meta.Worded(meta.ErrDenied, "job %s of the shuffle pool is user 4711's; ask them, or root", name)

@@ -108,7 +108,7 @@ func parseQuota(text string) (int64, error) {
 		return 0, fmt.Errorf("quota: %w", err)
 	}
 	if bytes == 0 {
-		return 0, failure.New(meta.ErrInvalid, "quota 0 would let nothing be written; for no quota leave it out, or use: rankfs shuffle quota JOB none")
+		return 0, meta.Worded(meta.ErrInvalid, "quota 0 would let nothing be written; for no quota leave it out, or use: rankfs shuffle quota JOB none")
 	}
 	return int64(bytes), nil
 }
@@ -365,9 +365,9 @@ once. What programs have open stays theirs until they close it.`,
 func aboutShuffle(err error, name string) error {
 	job, _, ofStage := strings.Cut(name, "/")
 	switch {
-	case !errors.Is(err, meta.ErrNotExist), strings.Contains(err.Error(), "--pool-ram"):
+	case !errors.Is(err, meta.ErrNotExist), errors.Is(err, meta.ErrNoPool):
 		return err
-	case ofStage && !strings.HasPrefix(err.Error(), "job "):
+	case ofStage && !errors.Is(err, meta.ErrNoJob):
 		return failure.Hint(err, "see the stages of a job with: rankfs shuffle show %s", job)
 	}
 	return failure.Hint(err, "see which jobs there are with: rankfs shuffle ls")

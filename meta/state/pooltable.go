@@ -17,7 +17,7 @@ func (s *state) pool() *pool { return sectionOf[*pool](s) }
 func (p *pool) named(name string, number uint64) (PoolJob, error) {
 	j, ok := p.jobs.get(name)
 	if !ok || number != 0 && j.Number != number {
-		return PoolJob{}, fmt.Errorf("job %s of the shuffle pool %w", shorten(name), meta.ErrNotExist)
+		return PoolJob{}, fmt.Errorf("job %s of the shuffle pool %w", shorten(name), meta.ErrNoJob)
 	}
 	return j, nil
 }

@@ -48,6 +48,8 @@ func TestPoolCommands(t *testing.T) {
 	}
 	says(owner.rankfs(n, "shuffle", "show", "words", "--mount", n.mount+"/shuffle"), 0, "owner  12345")
 	says(owner.rankfs(n, "shuffle", "show", "refused"), 3, "job refused of the shuffle pool does not exist")
+	says(owner.rankfs(n, "shuffle", "show", "refused/sums"), 3, "see which jobs there are with: rankfs shuffle ls")
+	says(owner.rankfs(n, "shuffle", "show", "words/none"), 3, "see the stages of a job with: rankfs shuffle show words")
 	says(other.rankfs(n, "shuffle", "rm", "words"), 7, "is user 12345's")
 
 	reader := exec.CommandContext(t.Context(), "cat", stage+"/part-000000")

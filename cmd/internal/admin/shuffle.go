@@ -22,7 +22,7 @@ type shuffles struct{ *daemon }
 // ready waits until this node knows what the cluster knows. One without a pool refuses.
 func (n *shuffles) ready(ctx context.Context) error {
 	if n.Pool == nil {
-		return meta.Worded(meta.ErrNotExist, "the shuffle pool of this mount does not exist; mount it with --pool-ram SIZE")
+		return meta.Worded(meta.ErrNoPool, "the shuffle pool of this mount does not exist; mount it with --pool-ram SIZE")
 	}
 	return n.Pool.Know(ctx)
 }
@@ -61,7 +61,10 @@ func (n *shuffles) job(ctx context.Context, u control.User, name string) (*pool.
 		return nil, err
 	}
 	j, err := n.Pool.Job(ctx, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, meta.ErrNotExist):
+		return nil, meta.Worded(meta.ErrNoJob, "%w", err)
+	case err != nil:
 		return nil, err
 	}
 	if owner, _ := j.Owner(); owner != u.UID && !u.Admin {
@@ -117,7 +120,7 @@ func (n *shuffles) PoolJob(ctx context.Context, u control.User, name string) (co
 	}
 	is, ok := n.State.PoolJob(name)
 	if !ok {
-		return control.PoolJobDetail{}, meta.Worded(meta.ErrNotExist, "job %s of the shuffle pool does not exist any more", name)
+		return control.PoolJobDetail{}, meta.Worded(meta.ErrNoJob, "job %s of the shuffle pool does not exist any more", name)
 	}
 	d.PoolJob = n.describe(is, sum)
 	return d, nil

@@ -94,7 +94,7 @@ func (n *slabs) unpin(name string) (control.CachePin, error) {
 	is := control.NameOf(n.Views.Called(name))
 	if n.pins.find(is.Full) == nil {
 		_, _, err := n.Views.Resolve(name)
-		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", is.View, meta.ErrNotExist))
+		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", is.View, meta.ErrNoPin))
 	}
 	was, err := n.pins.set(is.Full, policy.Source, nil)
 	return control.CachePin{ViewName: is, Kind: control.Batches, Was: tierNames[was]}, err
