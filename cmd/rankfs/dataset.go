@@ -198,7 +198,7 @@ func notIndexed(name string) error {
 
 // bySignal is the error of a command that a signal has ended, and says what was done by then.
 func bySignal(format string, args ...any) error {
-	return failure.New(context.Canceled, "stopped by a signal: "+format, args...)
+	return meta.Worded(context.Canceled, "stopped by a signal: "+format, args...)
 }
 
 // long shows the progress of an operation and then its result, or what is left of one that

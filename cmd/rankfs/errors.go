@@ -24,7 +24,7 @@ func usage(c *cobra.Command, err error) error {
 	}
 	h := failure.Hinted{Step: "see: " + c.CommandPath() + " --help"}
 	_ = errors.As(err, &h)
-	return failure.Hinted{Err: failure.New(kind, "%s", text), Step: h.Step}
+	return failure.Hinted{Err: meta.Worded(kind, "%s", text), Step: h.Step}
 }
 
 // flagError says what is wrong with a flag; the words of pflag itself speak of Go.

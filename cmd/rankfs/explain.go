@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankfs/cmd/internal/control"
-	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
@@ -75,7 +74,7 @@ func inView(below string, x control.Explanation) error {
 		return nil
 	case "dataset.json", "locality", "chunks":
 		if deep {
-			return failure.New(meta.ErrNotExist, "%s is a file, so there is no %s", dir, below)
+			return meta.Worded(meta.ErrNotExist, "%s is a file, so there is no %s", dir, below)
 		}
 		return nil
 	}
@@ -92,11 +91,11 @@ func inRun(name, prefix string, n uint64, digits int) error {
 	number, err := strconv.ParseUint(strings.TrimPrefix(name, prefix), 10, 64)
 	switch {
 	case err != nil || name != fmt.Sprintf("%s%0*d", prefix, digits, number):
-		return failure.New(meta.ErrNotExist, "no file is called %q: the name of a %s is as %s%0*d", name, kind, prefix, digits, 0)
+		return meta.Worded(meta.ErrNotExist, "no file is called %q: the name of a %s is as %s%0*d", name, kind, prefix, digits, 0)
 	case n == 0:
-		return failure.New(meta.ErrNotExist, "there is no %s: the view has none", name)
+		return meta.Worded(meta.ErrNotExist, "there is no %s: the view has none", name)
 	case number >= n:
-		return failure.New(meta.ErrNotExist, "there is no %s: the last %s of the view is %s%0*d", name, kind, prefix, digits, n-1)
+		return meta.Worded(meta.ErrNotExist, "there is no %s: the last %s of the view is %s%0*d", name, kind, prefix, digits, n-1)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (f *finder) noAnswer(err error) error {
 	if !errors.Is(err, control.ErrNoAnswer) {
 		return err
 	}
-	return failure.Hint(failure.New(err, "ask daemon of %s: it does not answer", f.asked.Mount),
+	return failure.Hint(meta.Worded(err, "ask daemon of %s: it does not answer", f.asked.Mount),
 		"if it is stopped (ps -o stat -p %[1]d), continue it with: kill -CONT %[1]d", f.asked.PID)
 }
 
@@ -75,7 +75,7 @@ const endTime = 5 * time.Second
 func (f *finder) find() (mounts.Entry, error) {
 	running, err := mounts.List(f.run)
 	if errors.Is(err, fs.ErrPermission) { // as releases before made it
-		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is closed to you", f.run), "have root mount again, which opens it; or run this as root")
+		return mounts.Entry{}, failure.Hint(meta.Worded(meta.ErrDenied, "find mount: %s is closed to you", f.run), "have root mount again, which opens it; or run this as root")
 	}
 	if err != nil {
 		return mounts.Entry{}, err
@@ -93,7 +93,7 @@ func (f *finder) find() (mounts.Entry, error) {
 	for _, e := range running {
 		list.WriteString("\n  --mount " + e.Mount)
 	}
-	return mounts.Entry{}, failure.Hint(failure.New(failure.ErrUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
+	return mounts.Entry{}, failure.Hint(meta.Worded(failure.ErrUsage, "find mount: %d are running", len(running)), "choose one:%s", list.String())
 }
 
 func (f *finder) pick(running []mounts.Entry) (mounts.Entry, error) {
@@ -105,13 +105,13 @@ func (f *finder) pick(running []mounts.Entry) (mounts.Entry, error) {
 		return running[i], nil
 	}
 	if slices.Contains(f.stale(), point) {
-		return mounts.Entry{}, failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
+		return mounts.Entry{}, failure.Hint(meta.Worded(meta.ErrNotExist, "find mount: the daemon of %s is gone", point),
 			"clean up with: rankfs umount %s", point)
 	}
 	if slices.Contains(private(), point) {
 		return mounts.Entry{}, errPrivate(point)
 	}
-	err = failure.New(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
+	err = meta.Worded(meta.ErrNotExist, "find mount: no rankfs is mounted on %s", point)
 	if len(running) > 0 {
 		return mounts.Entry{}, failure.Hint(err, "there is one on %s", running[0].Mount)
 	}
@@ -127,10 +127,10 @@ func (f *finder) noMount() error {
 		}
 	}
 	if len(left) > 0 {
-		return failure.Hint(failure.New(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
+		return failure.Hint(meta.Worded(meta.ErrNotExist, "find mount: the daemon of %s is gone", left[0]),
 			"clean up with: rankfs umount %s", left[0])
 	}
-	return failure.Hint(failure.New(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
+	return failure.Hint(meta.Worded(meta.ErrNotExist, "find mount: no rankfs is mounted"), "start one with: rankfs mount DIR")
 }
 
 // private are the mounts that a user other than root sees in the mount table
@@ -149,6 +149,6 @@ func private() (points []string) {
 }
 
 func errPrivate(point string) error {
-	return failure.Hint(failure.New(meta.ErrDenied, "find mount: %s is not open to you: it is private, or registered in another run directory", point),
+	return failure.Hint(meta.Worded(meta.ErrDenied, "find mount: %s is not open to you: it is private, or registered in another run directory", point),
 		"ask who mounted it, often root")
 }

@@ -32,7 +32,7 @@ func readHostfile(path string) ([]control.Seat, error) {
 		if errors.As(err, &odd) { // a directory, or a disk that fails
 			return nil, failure.Unread("hostfile", path, err)
 		}
-		return nil, failure.Hint(failure.New(meta.ErrInvalid, "hostfile %s: %v", path, err), "have lines of HOST slots=N, or the host of each rank")
+		return nil, failure.Hint(meta.Worded(meta.ErrInvalid, "hostfile %s: %v", path, err), "have lines of HOST slots=N, or the host of each rank")
 	}
 	return seats, nil
 }

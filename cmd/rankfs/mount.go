@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/mounting"
+	"rankfs/meta"
 )
 
 func (p *program) mountCommand() *cobra.Command {
@@ -69,7 +70,7 @@ func (p *program) mountHere(ctx context.Context, o mounting.Options, dir string,
 		}
 	})
 	if !ready && errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = failure.New(context.Canceled, "mount on %s: stopped by a signal before it was ready", dir)
+		err = meta.Worded(context.Canceled, "mount on %s: stopped by a signal before it was ready", dir)
 	}
 	tell.Failed(err)
 	return err

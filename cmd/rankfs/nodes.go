@@ -178,16 +178,16 @@ func (p nodeCommands) awaitLeaving(ctx context.Context, d *control.Client, name 
 		left := *m.Leaving
 		switch {
 		case left.Stuck != "":
-			return failure.New(meta.ErrNoSpace, "%s gets no new work, but %s of the shuffle pool would be lost with it: %s", name, leavingMaps(left), left.Stuck)
+			return meta.Worded(meta.ErrNoSpace, "%s gets no new work, but %s of the shuffle pool would be lost with it: %s", name, leavingMaps(left), left.Stuck)
 		case m.State == "down":
-			return failure.Hint(failure.New(meta.ErrUnavailable, "%s is down, and %s of the shuffle pool would be lost with it", name, leavingMaps(left)),
+			return failure.Hint(meta.Worded(meta.ErrUnavailable, "%s is down, and %s of the shuffle pool would be lost with it", name, leavingMaps(left)),
 				"start it, and see how many are left: rankfs node ls")
 		}
 		all = max(all, left.Bytes)
 		meter.Show(control.Progress{Doing: "moving", Bytes: all - left.Bytes, Total: all})
 		select {
 		case <-ctx.Done():
-			return failure.Hint(failure.New(context.Canceled, "stopped waiting: %s gets no new work, and goes on copying %s of the shuffle pool", name, leavingMaps(left)),
+			return failure.Hint(meta.Worded(context.Canceled, "stopped waiting: %s gets no new work, and goes on copying %s of the shuffle pool", name, leavingMaps(left)),
 				"see how many are left: rankfs node ls")
 		case <-time.After(lookTime):
 		}

@@ -71,7 +71,7 @@ batch settles it; so does --settle.
 // complete checks the options, and reads the hostfile.
 func (a *planning) complete(weighed bool) (err error) {
 	if a.request.Unsettle && (a.request.Settle || a.hostfile != "") {
-		return failure.New(meta.ErrInvalid, "--unsettle goes with neither --settle nor --hostfile: unsettle first")
+		return meta.Worded(meta.ErrInvalid, "--unsettle goes with neither --settle nor --hostfile: unsettle first")
 	}
 	if weighed {
 		w := new(control.Weights)
@@ -93,7 +93,7 @@ func (a *planning) complete(weighed bool) (err error) {
 func weight(name string, f float64) (uint32, error) {
 	const most, unit = 4000, 1_000_000 // what 32 bits hold
 	if !(f >= 0 && f <= most) {
-		return 0, failure.New(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
+		return 0, meta.Worded(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
 	}
 	return uint32(math.Round(f * unit)), nil
 }

@@ -11,7 +11,6 @@ import (
 	"rankfs/cache/policy"
 	"rankfs/cache/trace"
 	"rankfs/cmd/internal/control"
-	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/forecast"
 	"rankfs/meta"
 )
@@ -98,7 +97,7 @@ func (p *program) simulate(c *cobra.Command, view, traced string, a forecast.Opt
 	o, err := j.Predict(c.Context(), names)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return failure.New(context.Canceled, "simulate %s: stopped", view)
+		return meta.Worded(context.Canceled, "simulate %s: stopped", view)
 	case err != nil:
 		return aboutJob(c, err)
 	}
@@ -161,7 +160,7 @@ func (p *program) traced(c *cobra.Command, name string) (*trace.Trace, error) {
 	}
 	learnt, err := d.Trace(c.Context(), name)
 	if errors.Is(err, meta.ErrNotExist) {
-		return nil, failure.New(meta.ErrNotExist, "trace %s: no such file, and nothing was learnt for a dataset of that name; see what is with: rankfs trace ls", name)
+		return nil, meta.Worded(meta.ErrNotExist, "trace %s: no such file, and nothing was learnt for a dataset of that name; see what is with: rankfs trace ls", name)
 	}
 	if err != nil {
 		return nil, err

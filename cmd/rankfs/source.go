@@ -33,7 +33,7 @@ func sourceURI(source, as, db string) (string, error) {
 		return "", fmt.Errorf("source %q names no path", source)
 	}
 	if key, ok := emptyOption(query); ok {
-		return "", failure.New(meta.ErrInvalid, "source %q has an option that says nothing: %s=; say what it is, or leave it out", source, key)
+		return "", meta.Worded(meta.ErrInvalid, "source %q has an option that says nothing: %s=; say what it is, or leave it out", source, key)
 	}
 	if !strings.HasPrefix(path, "//") { // the daemon has the words for those that do
 		var err error

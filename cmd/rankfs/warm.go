@@ -39,7 +39,7 @@ some are not, or if all of them are for other nodes.
 				r.Rank = &rank
 			}
 			if r.Background && r.Check {
-				return usage(c, failure.New(meta.ErrInvalid, "--background and --check do not go together"))
+				return usage(c, meta.Worded(meta.ErrInvalid, "--background and --check do not go together"))
 			}
 			return p.warm(c.Context(), r)
 		},
@@ -80,7 +80,7 @@ func unready(c control.Warm, r control.WarmRequest) error {
 		return failure.Hint(fmt.Errorf("%s has nothing that this node would read, so nothing was made ready", r.View),
 			"warm it up on the nodes that this names: rankfs plan %s", r.View)
 	case c.NoRoom != "":
-		err := failure.New(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom)
+		err := meta.Worded(meta.ErrNoSpace, "%s of %s are ready; the rest does not fit: %s", terminal.Count(c.Ready), some(c.All, c.Kind), c.NoRoom)
 		if c.TooLarge != "" {
 			return err
 		}
@@ -88,10 +88,10 @@ func unready(c control.Warm, r control.WarmRequest) error {
 	case r.Background || c.Ready == c.All:
 		return nil
 	case r.Check:
-		return failure.Hint(failure.New(meta.ErrNoSpace, "%s of %s are not ready", terminal.Count(c.All-c.Ready), some(c.All, c.Kind)),
+		return failure.Hint(meta.Worded(meta.ErrNoSpace, "%s of %s are not ready", terminal.Count(c.All-c.Ready), some(c.All, c.Kind)),
 			"bring them with: rankfs warm %s", r.View)
 	}
-	return failure.New(meta.ErrNoSpace, "%s of %s are ready: others have made way for what ranks read meanwhile", terminal.Count(c.Ready), some(c.All, c.Kind))
+	return meta.Worded(meta.ErrNoSpace, "%s of %s are ready: others have made way for what ranks read meanwhile", terminal.Count(c.Ready), some(c.All, c.Kind))
 }
 
 func writeWarm(w io.Writer, c control.Warm) {

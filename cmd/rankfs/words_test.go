@@ -92,7 +92,7 @@ func TestSourceURI(t *testing.T) {
 func TestReportIsOneLineAndAHint(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{err: &out}
-	if code := p.report(failure.Hint(failure.New(meta.ErrBusy, "x"), "a\nb")); code != 4 || out.String() != "rankfs: x\n  a\n  b\n" {
+	if code := p.report(failure.Hint(meta.Worded(meta.ErrBusy, "x"), "a\nb")); code != 4 || out.String() != "rankfs: x\n  a\n  b\n" {
 		t.Errorf("got %d, %q", code, out.String())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -92,16 +91,16 @@ func Open(ctx context.Context, config Config) (*Port, error) {
 // now may be so later.
 func unheard(address string, err error) error {
 	var unknown *net.DNSError
-	kind, why := "", err.Error()
+	kind, why := error(nil), err.Error()
 	switch {
 	case errors.As(err, &unknown):
-		kind, why = "unavailable", "the name of the host is not known here; give --listen a name or an address of this host"
+		kind, why = meta.ErrUnavailable, "the name of the host is not known here; give --listen a name or an address of this host"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
-		kind, why = "unavailable", "this host has no such address; give --listen one that 'ip address' shows"
+		kind, why = meta.ErrUnavailable, "this host has no such address; give --listen one that 'ip address' shows"
 	case errors.Is(err, unix.EADDRINUSE):
-		kind, why = "exist", "another process listens there; give --listen another port"
+		kind, why = meta.ErrExist, "another process listens there; give --listen another port"
 	}
-	return &meta.Told{Kind: kind, Message: fmt.Sprintf("listen at %s: %s", address, why)}
+	return meta.Worded(kind, "listen at %s: %s", address, why)
 }
 
 // Addr is where the port listens.

@@ -77,7 +77,7 @@ func (a Admin) refuse(act string) error {
 		}
 		who = "root, or a member of group " + name
 	}
-	return &meta.Told{Kind: "denied", Message: act + ": this is not for all users of the mount; ask " + who}
+	return meta.Worded(meta.ErrDenied, "%s: this is not for all users of the mount; ask %s", act, who)
 }
 
 type callerKey struct{}

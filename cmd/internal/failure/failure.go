@@ -37,21 +37,6 @@ func saysNext(err error) bool {
 	return slices.ContainsFunc([]string{": rankfs ", "'rankfs ", " with: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// worded has its own words and the kind of another error.
-type worded struct {
-	text string
-	kind error
-}
-
-func (e worded) Error() string { return e.text }
-func (e worded) Unwrap() error { return e.kind }
-
-// New is an error of a kind, such as meta.ErrNotExist, whose words do not repeat
-// that of the kind.
-func New(kind error, format string, args ...any) error {
-	return worded{fmt.Sprintf(format, args...), kind}
-}
-
 // ErrUsage is the kind of an error in how the command was called.
 var ErrUsage = errors.New("usage")
 
@@ -64,7 +49,7 @@ func Unread(option, path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		why = "you may not read it"
 	}
-	return Hint(New(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", meta.ShellWord(path))
+	return Hint(meta.Worded(kind, "--%s %s: %s", option, path, why), "look for it with: ls -ld %s", meta.ShellWord(path))
 }
 
 // Attr has the log say what is wrong with a path as commands do.

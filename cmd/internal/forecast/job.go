@@ -67,10 +67,10 @@ func (j *Job) Complete(set control.Dataset, options string, s control.Status, co
 		}
 	}
 	if set.Records == 0 && set.Chunks == 0 || set.Bytes <= 0 {
-		return failure.New(meta.ErrInvalid, "%s has no bytes: there is nothing to simulate", set.Name)
+		return meta.Worded(meta.ErrInvalid, "%s has no bytes: there is nothing to simulate", set.Name)
 	}
 	if j.cut().Steps() == 0 {
-		return failure.New(meta.ErrInvalid, "%s has less than one step, and tail=drop leaves that out", set.Name)
+		return meta.Worded(meta.ErrInvalid, "%s has less than one step, and tail=drop leaves that out", set.Name)
 	}
 	if err := j.machines(s); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (j *Job) Fits(x control.Explanation) error {
 	if ranks == 1 {
 		who = fmt.Sprintf("a rank, with a batch of %s, needs %s", each, terminal.Bytes(int64(need)))
 	}
-	return failure.Hint(failure.New(meta.ErrNoSpace, "%s, and a node has %s", who, has), "give it %s or make batches smaller", ways)
+	return failure.Hint(meta.Worded(meta.ErrNoSpace, "%s, and a node has %s", who, has), "give it %s or make batches smaller", ways)
 }
 
 // batchBytes is the size of a batch on the mean.
@@ -130,7 +130,7 @@ func (j *Job) Imaginary() bool { return j.bytes > 0 }
 // batch, and its chunks are as HDFS has them.
 func (j *Job) Imagined(name string) (control.Dataset, error) {
 	if j.ram < 0 {
-		return control.Dataset{}, failure.New(meta.ErrInvalid, "nothing need be mounted with --bytes, so say --ram too")
+		return control.Dataset{}, meta.Worded(meta.ErrInvalid, "nothing need be mounted with --bytes, so say --ram too")
 	}
 	batch := meta.BatchSize{Unit: meta.UnitBytes, N: imaginedBatch}
 	return control.Dataset{
@@ -185,7 +185,7 @@ func (j *Job) machines(s control.Status) error {
 		if j.view.Ranks == 1 {
 			do = "does"
 		}
-		return failure.Hint(failure.New(meta.ErrInvalid, "%s %s not divide evenly among %s", terminal.Plural(j.view.Ranks, "rank"), do, terminal.Plural(j.nodes, "node")),
+		return failure.Hint(meta.Worded(meta.ErrInvalid, "%s %s not divide evenly among %s", terminal.Plural(j.view.Ranks, "rank"), do, terminal.Plural(j.nodes, "node")),
 			"give --nodes or --ranks, so that each node has as many")
 	}
 	j.note("nodes", float64(j.nodes), terminal.Count(j.nodes), from)

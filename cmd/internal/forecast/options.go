@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"rankfs/cache/policy"
-	"rankfs/cmd/internal/failure"
 	"rankfs/meta"
 )
 
@@ -56,21 +55,21 @@ func (a *Options) Job() (*Job, error) {
 			return nil, fmt.Errorf("%s: %w", v.flag, err)
 		}
 		if v.flag == "ram" && n < minRAM { // as mount says it
-			return nil, failure.New(meta.ErrInvalid, "ram budget of %s is not valid: give %s or more", meta.FormatBytes(n), meta.FormatBytes(minRAM))
+			return nil, meta.Worded(meta.ErrInvalid, "ram budget of %s is not valid: give %s or more", meta.FormatBytes(n), meta.FormatBytes(minRAM))
 		}
 		if *v.to = int64(n); n == 0 && v.flag != "nvme" {
-			return nil, failure.New(meta.ErrInvalid, "%s %s is nothing", v.flag, v.text)
+			return nil, meta.Worded(meta.ErrInvalid, "%s %s is nothing", v.flag, v.text)
 		}
 	}
 	switch {
 	case a.Nodes < 0:
-		return nil, failure.New(meta.ErrInvalid, "%d nodes: use 1 or more", a.Nodes)
+		return nil, meta.Worded(meta.ErrInvalid, "%d nodes: use 1 or more", a.Nodes)
 	case a.Epochs < 1 || a.Epochs > maxEpochs:
-		return nil, failure.New(meta.ErrInvalid, "%d epochs: use 1 to %d", a.Epochs, maxEpochs)
+		return nil, meta.Worded(meta.ErrInvalid, "%d epochs: use 1 to %d", a.Epochs, maxEpochs)
 	case a.Step < 0 || a.Step > maxStep:
-		return nil, failure.New(meta.ErrInvalid, "step %s is no time to work on a batch: use up to %s", meta.FormatTime(a.Step), meta.FormatTime(maxStep))
+		return nil, meta.Worded(meta.ErrInvalid, "step %s is no time to work on a batch: use up to %s", meta.FormatTime(a.Step), meta.FormatTime(maxStep))
 	case !(a.Packed >= 0 && a.Packed < 1):
-		return nil, failure.New(meta.ErrInvalid, "packed %v is not a share from 0 to below 1", a.Packed)
+		return nil, meta.Worded(meta.ErrInvalid, "packed %v is not a share from 0 to below 1", a.Packed)
 	}
 	return j, nil
 }

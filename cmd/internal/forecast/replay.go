@@ -5,7 +5,6 @@ import (
 
 	"rankfs/cache/simulate"
 	"rankfs/cache/trace"
-	"rankfs/cmd/internal/failure"
 	"rankfs/cmd/internal/terminal"
 	"rankfs/meta"
 )
@@ -24,7 +23,7 @@ func (j *Job) replays() error {
 		return nil
 	}
 	if j.view.Order.Kind != meta.OrderNone {
-		return failure.New(meta.ErrInvalid, "a trace is of a view in the source's order, and this one is order=%v: say %s@order=none", j.view.Order, j.set.Name)
+		return meta.Worded(meta.ErrInvalid, "a trace is of a view in the source's order, and this one is order=%v: say %s@order=none", j.view.Order, j.set.Name)
 	}
 	passes := len(j.trace.Passes(j.trace.Steps))
 	j.note("trace", float64(j.trace.Opens()), fmt.Sprintf("%s of %s, %d times through", terminal.Plural(j.trace.Opens(), "open"), terminal.Plural(j.trace.Steps, "step"), passes), "given")

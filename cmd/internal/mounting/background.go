@@ -147,7 +147,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	var o outcome
 	switch {
 	case ctx.Err() != nil:
-		return failure.New(context.Canceled, "stopped by a signal before the daemon was ready, which was ended")
+		return meta.Worded(context.Canceled, "stopped by a signal before the daemon was ready, which was ended")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the daemon is not ready after %s", meta.FormatTime(readyTime))
 	case err != nil || json.Unmarshal(line, &o) != nil:

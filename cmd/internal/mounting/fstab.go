@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rankfs/cmd/internal/failure"
+	"rankfs/meta"
 )
 
 // HelperName is the command that mount(8) calls for mount -t rankfs.
@@ -73,7 +74,7 @@ func helperUsage(format string, args ...any) error {
 
 // helperUse refuses a call of a helper, and says what to type instead.
 func helperUse(name, use, format string, args ...any) error {
-	return failure.Hint(failure.New(failure.ErrUsage, name+": "+format, args...), "use: %s", use)
+	return failure.Hint(meta.Worded(failure.ErrUsage, name+": "+format, args...), "use: %s", use)
 }
 
 // set takes the options of -o.

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"rankfs/cmd/internal/failure"
 	"rankfs/meta"
 )
 
@@ -32,13 +31,13 @@ func defaultLogin() login {
 func (l login) complete(user string) (login, error) {
 	switch {
 	case user != "" && (l.keytab != "" || l.principal != "" || l.cache != ""):
-		return l, failure.New(meta.ErrInvalid, "hdfs-user %q is for an HDFS without Kerberos, which has no login; leave it out, or give hdfs-act-for", user)
+		return l, meta.Worded(meta.ErrInvalid, "hdfs-user %q is for an HDFS without Kerberos, which has no login; leave it out, or give hdfs-act-for", user)
 	case l.keytab != "" && l.cache != "":
-		return l, failure.New(meta.ErrInvalid, "hdfs-keytab %q and hdfs-cache %q: give one of them", l.keytab, l.cache)
+		return l, meta.Worded(meta.ErrInvalid, "hdfs-keytab %q and hdfs-cache %q: give one of them", l.keytab, l.cache)
 	case l.keytab != "" && l.principal == "":
-		return l, failure.New(meta.ErrInvalid, "hdfs-keytab %q: whose keys it has is missing; give hdfs-principal, which 'klist -kt %[1]s' shows", l.keytab)
+		return l, meta.Worded(meta.ErrInvalid, "hdfs-keytab %q: whose keys it has is missing; give hdfs-principal, which 'klist -kt %[1]s' shows", l.keytab)
 	case l.keytab == "" && l.principal != "":
-		return l, failure.New(meta.ErrInvalid, "hdfs-principal %q: its keys are missing; give hdfs-keytab", l.principal)
+		return l, meta.Worded(meta.ErrInvalid, "hdfs-principal %q: its keys are missing; give hdfs-keytab", l.principal)
 	}
 	l.environ = strings.TrimPrefix(l.environ, "FILE:")
 	if l.environ == "" || strings.Contains(l.environ, ":") { // such as KEYRING:, no file

@@ -25,19 +25,19 @@ const tokenVariable = "RANKFS_TOKEN"
 // complete checks the options, and finds the token.
 func (m membership) complete() (membership, error) {
 	if m.host != "" && (!meta.IsHost(m.host) || meta.SameHost(m.host, "localhost")) {
-		return m, failure.New(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)
+		return m, meta.Worded(meta.ErrInvalid, "host %q is not what others can call this host, as node1.example.com", m.host)
 	}
 	for name, address := range map[string]string{"listen": m.listen, "join": m.join} {
 		host, port, err := net.SplitHostPort(address)
 		if address != "" && (err != nil || name == "join" && host == "") {
-			return m, failure.New(meta.ErrInvalid, "--%s %q is not HOST:PORT, as node1:7420", name, address)
+			return m, meta.Worded(meta.ErrInvalid, "--%s %q is not HOST:PORT, as node1:7420", name, address)
 		}
 		if n, err := net.LookupPort("tcp", port); err != nil || n == 0 && address != "" {
 			return m, badPort(name, address, port)
 		}
 	}
 	if m.token != "" && m.tokenFile != "" {
-		return m, failure.New(meta.ErrInvalid, "use --token or --token-file, not both")
+		return m, meta.Worded(meta.ErrInvalid, "use --token or --token-file, not both")
 	}
 	if m.tokenFile != "" {
 		text, err := os.ReadFile(m.tokenFile)
@@ -45,7 +45,7 @@ func (m membership) complete() (membership, error) {
 			return m, failure.Unread("token-file", m.tokenFile, err)
 		}
 		if m.token = strings.TrimSpace(string(text)); m.token == "" {
-			return m, failure.New(meta.ErrInvalid, "--token-file %s: it is empty; write to it what this printed on an operator: rankfs token create", m.tokenFile)
+			return m, meta.Worded(meta.ErrInvalid, "--token-file %s: it is empty; write to it what this printed on an operator: rankfs token create", m.tokenFile)
 		}
 		m.tokenFile = ""
 	}
@@ -58,7 +58,7 @@ func (m membership) complete() (membership, error) {
 // badPort refuses a port. At 0 the kernel would choose one, and another after a restart,
 // where the nodes that were told the first one look in vain.
 func badPort(option, address, port string) error {
-	err := failure.New(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", option, address, port)
+	err := meta.Worded(meta.ErrInvalid, "--%s %q: %q is not a port from 1 to 65535", option, address, port)
 	if option == "join" {
 		return err
 	}

@@ -109,11 +109,11 @@ func apart(c node.Config) error {
 		switch {
 		case err != nil: // why, is told when the directory is tried
 		case mountinfo.IsBelow(at, c.Mount):
-			return failure.New(meta.ErrInvalid, "%s directory %s lies in the mount point %s, which hides it; name one outside of it with --%[1]s", u.option, u.path, c.Mount)
+			return meta.Worded(meta.ErrInvalid, "%s directory %s lies in the mount point %s, which hides it; name one outside of it with --%[1]s", u.option, u.path, c.Mount)
 		case u.option == "state":
 			state = at
 		case u.option == "nvme" && at == state:
-			return failure.New(meta.ErrInvalid, "nvme directory %s is the state directory too; name another with --nvme", u.path)
+			return meta.Worded(meta.ErrInvalid, "nvme directory %s is the state directory too; name another with --nvme", u.path)
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (o Options) Config(dir string) (node.Config, error) {
 	}
 	umask, err := strconv.ParseUint(o.umask, 8, 32)
 	if err != nil || umask > 0o777 {
-		return c, failure.New(meta.ErrInvalid, "umask %q is not an octal number up to 777", o.umask)
+		return c, meta.Worded(meta.ErrInvalid, "umask %q is not an octal number up to 777", o.umask)
 	}
 	c.Umask = uint32(umask)
 	if o.ram == "" {
@@ -170,7 +170,7 @@ func (o Options) Config(dir string) (node.Config, error) {
 		case ram == 0:
 			c.PoolRAM, c.PoolGuest = c.RAMBytes/guestPart, true
 		case c.PoolRAM > c.RAMBytes:
-			return c, failure.New(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
+			return c, meta.Worded(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
 				meta.FormatBytes(ram), meta.FormatBytes(uint64(c.RAMBytes)))
 		}
 	}
@@ -180,7 +180,7 @@ func (o Options) Config(dir string) (node.Config, error) {
 			return c, fmt.Errorf("pool-%w", err)
 		}
 		if c.PoolRAM == 0 || c.PoolGuest {
-			return c, failure.New(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
+			return c, meta.Worded(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
 		}
 		c.PoolNVMe = node.Disk{Path: where, Bytes: int64(size)}
 	}
@@ -215,7 +215,7 @@ func (o Options) Check(dir string) error {
 // Level is the level of the messages to write.
 func (o Options) Level() (level slog.Level, err error) {
 	if level.UnmarshalText([]byte(o.logLevel)) != nil {
-		err = failure.New(meta.ErrInvalid, "log level %q is not one of debug, info, warn, error", o.logLevel)
+		err = meta.Worded(meta.ErrInvalid, "log level %q is not one of debug, info, warn, error", o.logLevel)
 	}
 	return level, err
 }
@@ -228,7 +228,7 @@ const guestPart = 8
 func splitNVMe(s string) (dir string, size uint64, err error) {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
-		return "", 0, failure.New(meta.ErrInvalid, "nvme %q is not DIR:SIZE, as /nvme/rankfs:200GiB", s)
+		return "", 0, meta.Worded(meta.ErrInvalid, "nvme %q is not DIR:SIZE, as /nvme/rankfs:200GiB", s)
 	}
 	size, err = meta.ParseBytes(s[i+1:])
 	if err != nil {
@@ -250,7 +250,7 @@ func parseFloor(s string) (f node.Floor, err error) {
 	}
 	f.Percent, err = strconv.ParseFloat(number, 64)
 	if err != nil || !(f.Percent >= 0 && f.Percent < 100) {
-		return node.Floor{}, failure.New(meta.ErrInvalid, "nvme floor %q is neither a size, as 50GiB, nor a part of the disk, as 5%%", s)
+		return node.Floor{}, meta.Worded(meta.ErrInvalid, "nvme floor %q is neither a size, as 50GiB, nor a part of the disk, as 5%%", s)
 	}
 	return f, nil
 }

@@ -183,7 +183,7 @@ func (row option) texts() []string {
 // absolute refuses any other path: fstab has no directory of its own.
 func absolute(s string) (string, error) {
 	if !strings.HasPrefix(s, "/") {
-		return "", failure.New(meta.ErrInvalid, "%q is not valid: use a path that starts with /", s)
+		return "", meta.Worded(meta.ErrInvalid, "%q is not valid: use a path that starts with /", s)
 	}
 	return s, nil
 }
@@ -191,7 +191,7 @@ func absolute(s string) (string, error) {
 func parseID(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
-		return 0, failure.New(meta.ErrInvalid, "%q is not valid: use a number", s)
+		return 0, meta.Worded(meta.ErrInvalid, "%q is not valid: use a number", s)
 	}
 	return uint32(n), nil
 }

@@ -21,7 +21,7 @@ func groupID(group string) (*uint32, error) {
 	}
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return nil, failure.New(meta.ErrNotExist, "admin group %q is not there; use a group that 'getent group' shows, or a number", group)
+		return nil, meta.Worded(meta.ErrNotExist, "admin group %q is not there; use a group that 'getent group' shows, or a number", group)
 	}
 	gid := uint32(id)
 	return &gid, nil
@@ -37,6 +37,6 @@ func MayMount(dir string) error {
 	if data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0 {
 		return nil
 	}
-	return failure.Hint(failure.New(meta.ErrDenied, "mount on %s: only root can mount, or a process with CAP_SYS_ADMIN", dir),
+	return failure.Hint(meta.Worded(meta.ErrDenied, "mount on %s: only root can mount, or a process with CAP_SYS_ADMIN", dir),
 		"have root run: rankfs mount %s --background\nthen all users of this machine can read it", dir)
 }

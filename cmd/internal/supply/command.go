@@ -90,9 +90,9 @@ func lookUp(dir, name string) error {
 	_, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &meta.Told{Kind: "not_exist", Message: fmt.Sprintf("supply: there is no dataset of the name in %q; see: rankfs dataset ls", name)}
+		return meta.Worded(meta.ErrNotExist, "supply: there is no dataset of the name in %q; see: rankfs dataset ls", name)
 	case errors.Is(err, unix.EINVAL):
-		return &meta.Told{Kind: "invalid", Message: fmt.Sprintf("supply: %q names no view; see why with: rankfs explain %s", name, name)}
+		return meta.Worded(meta.ErrInvalid, "supply: %q names no view; see why with: rankfs explain %[1]s", name)
 	}
 	return err
 }

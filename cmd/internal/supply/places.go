@@ -40,7 +40,7 @@ func (c Config) places(ctx context.Context) ([]place, error) {
 	}
 	own := len(maps) == len(served) && len(pipes) == len(served)
 	if n := min(len(maps), len(pipes)); !own && n < ranks {
-		return nil, invalidf("the lines of %s (%d) and of %s (%d) are too few for the %d ranks of %s: "+
+		return nil, meta.Worded(meta.ErrInvalid, "the lines of %s (%d) and of %s (%d) are too few for the %d ranks of %s: "+
 			"give a line for each, or name the ranks whose lines these are with --ranks, as --ranks 4-7",
 			c.Maps, len(maps), c.Pipes, len(pipes), ranks, c.Batches)
 	}
@@ -80,21 +80,16 @@ func parseRanks(list string, bound int) (ranks []int, err error) {
 		first, err := strconv.ParseUint(low, 10, 31)
 		last, lastErr := strconv.ParseUint(high, 10, 31)
 		if err != nil || lastErr != nil || last < first || len(ranks) > 0 && int(first) <= ranks[len(ranks)-1] {
-			return nil, invalidf("ranks %q: give numbers that rise, and ranges of them, as 0,4-7", list)
+			return nil, meta.Worded(meta.ErrInvalid, "ranks %q: give numbers that rise, and ranges of them, as 0,4-7", list)
 		}
 		if last >= uint64(bound) {
-			return nil, invalidf("ranks %q: there is no rank %d, the last one is %d; name other ranks, or a view of more with --view ranks=N", list, last, bound-1)
+			return nil, meta.Worded(meta.ErrInvalid, "ranks %q: there is no rank %d, the last one is %d; name other ranks, or a view of more with --view ranks=N", list, last, bound-1)
 		}
 		for rank := int(first); rank <= int(last); rank++ {
 			ranks = append(ranks, rank)
 		}
 	}
 	return ranks, nil
-}
-
-// invalidf is an error in what was asked for, in its own words.
-func invalidf(format string, args ...any) error {
-	return &meta.Told{Kind: "invalid", Message: fmt.Sprintf(format, args...)}
 }
 
 // countRanks counts rank-0, rank-1 ... in a directory.
