@@ -28,8 +28,9 @@ import (
 // the store's mu guards them. Users may call the exported methods concurrently; Maker
 // calls Put for different granules.
 type Blob struct {
-	store *Store
-	key   string
+	keeper  keeper
+	folders *folders
+	key     string
 
 	use    *use  // nil if there is none
 	failed error // why the last attempt to make it failed
@@ -46,26 +47,29 @@ type Blob struct {
 	mending chan struct{} // a token: one granule is mended at a time
 }
 
-const (
-	part   = "part"
-	summed = "sums"
-)
+// A keeper is the store of a blob, as the blob knows it.
+type keeper interface {
+	// leave ends the part of one user in the use of a blob.
+	leave(b *Blob) (last bool)
+	// sweep removes interrupted blobs that no owner wants and that were not touched for so long.
+	sweep(patience time.Duration)
+}
 
-func newBlob(s *Store, key string) *Blob {
-	return &Blob{store: s, key: key, mending: make(chan struct{}, 1)}
+func newBlob(of keeper, in *folders, key string) *Blob {
+	return &Blob{keeper: of, folders: in, key: key, mending: make(chan struct{}, 1)}
 }
 
 // name is the name of a file of the blob, in its folder.
 func (b *Blob) name(kind string) string { return b.key + "." + kind }
 
 // path is the name of the whole blob's file, for people.
-func (b *Blob) path() string { return b.folder.Path(b.name(b.store.config.Suffix)) }
+func (b *Blob) path() string { return b.folder.Path(b.name(b.folders.Suffix)) }
 
 // open opens the blob if it is whole. The error is os.ErrNotExist if it is not,
 // or not of its size, or its sums are gone: then it has been removed.
 func (b *Blob) open(ctx context.Context) (err error) {
 	b.miss()
-	whole := b.store.config.Suffix
+	whole := b.folders.Suffix
 	if !b.locate(whole) {
 		return os.ErrNotExist
 	}
@@ -93,7 +97,7 @@ func (b *Blob) open(ctx context.Context) (err error) {
 	if !errors.Is(err, meta.ErrCorrupt) && !errors.Is(err, fs.ErrNotExist) {
 		return err // none, or one that says nothing of the blob
 	}
-	b.store.log.Warn("blob discarded: it is not as it was written", "blob", b.path(), "cause", err)
+	b.folders.Log.Warn("blob discarded: it is not as it was written", "blob", b.path(), "cause", err)
 	b.close()
 	b.remove()
 	return os.ErrNotExist
@@ -102,7 +106,7 @@ func (b *Blob) open(ctx context.Context) (err error) {
 // locate finds out in which folder the blob has a file of a kind, and reports
 // whether there is one.
 func (b *Blob) locate(kind string) bool {
-	for _, f := range b.store.folders() {
+	for _, f := range b.folders.all() {
 		if b.reserved != nil && *f != *b.folder {
 			continue
 		}
@@ -117,7 +121,7 @@ func (b *Blob) locate(kind string) bool {
 // miss forgets where the blob is if that cannot be read, or is another disk by now: it is
 // found there, or else made elsewhere.
 func (b *Blob) miss() {
-	if b.reserved != nil && !among(b.store.folders(), b.folder) {
+	if b.reserved != nil && !among(b.folders.all(), b.folder) {
 		b.forget()
 	}
 }
@@ -134,9 +138,19 @@ func (b *Blob) reserve(ctx context.Context) error {
 	if b.folder != nil {
 		in = b.folder.Dir()
 	}
-	r, err := b.store.config.Room.Reserve(ctx, need, in)
+	r, err := b.folders.Room.Reserve(ctx, need, in)
 	if err == nil {
-		b.reserved, b.folder = r, r.Folder(b.store.config.Folder)
+		b.reserved, b.folder = r, r.Folder(b.folders.Folder)
+	}
+	return err
+}
+
+// roomy tries again without interrupted blobs if they may be in the way of one.
+func (b *Blob) roomy(try func() error) error {
+	err := try()
+	if errors.Is(err, meta.ErrNoSpace) && b.reserved == nil {
+		b.keeper.sweep(0)
+		err = try()
 	}
 	return err
 }
@@ -200,7 +214,7 @@ func (b *Blob) Prove(ctx context.Context, i int, fetch func(granule []byte) erro
 	if match && err == nil {
 		return nil
 	}
-	b.store.log.Warn("blob damaged on disk: fetching the piece again", "blob", b.path(), "piece", i, "cause", err)
+	b.folders.Log.Warn("blob damaged on disk: fetching the piece again", "blob", b.path(), "piece", i, "cause", err)
 	granule := make([]byte, b.sums.length(i))
 	if err := fetch(granule); err != nil {
 		return err
@@ -213,7 +227,7 @@ func (b *Blob) finish() error {
 	if err := b.sums.file.Sync(); err != nil {
 		return b.refused(err)
 	}
-	if err := b.file.Seal(b.name(b.store.config.Suffix)); err != nil {
+	if err := b.file.Seal(b.name(b.folders.Suffix)); err != nil {
 		return b.refused(err)
 	}
 	b.whole = true
@@ -236,12 +250,21 @@ func (b *Blob) close() {
 	}
 }
 
+// Release ends one Take of the blob. If it was the last one, the files are
+// closed when it has returned.
+func (b *Blob) Release() {
+	u := b.use
+	if b.keeper.leave(b) {
+		<-u.ended
+	}
+}
+
 // remove removes the files of a blob that is closed, and gives back their room.
 // So does it with those that it has in another directory since it was made anew
 // while the disk of that one was out of reach.
 func (b *Blob) remove() {
-	for _, f := range b.store.folders() {
-		b.store.erase(f, b.key)
+	for _, f := range b.folders.all() {
+		b.folders.erase(f, b.key)
 	}
 	b.forget()
 }

@@ -15,13 +15,13 @@ func (b *Blob) Begin(ctx context.Context) error {
 		return err
 	}
 	b.sums = newSums(b.size)
-	if b.sums.file, err = b.reserved.Make(b.store.config.Folder, b.name(summed), sumsBytes(b.size)); err != nil {
+	if b.sums.file, err = b.reserved.Make(b.folders.Folder, b.name(summed), sumsBytes(b.size)); err != nil {
 		return b.refused(err)
 	}
 	if err = b.sums.read(); err != nil {
 		return err
 	}
-	if b.file, err = b.reserved.Make(b.store.config.Folder, b.name(part), b.size); err != nil {
+	if b.file, err = b.reserved.Make(b.folders.Folder, b.name(part), b.size); err != nil {
 		return b.refused(err)
 	}
 	close(b.use.begun)
@@ -45,7 +45,7 @@ func (b *Blob) place(ctx context.Context) error {
 	left := b.folder
 	b.folder = nil
 	if err = b.reserve(ctx); err == nil && b.folder.Dir() != left.Dir() {
-		b.store.erase(left, b.key)
+		b.folders.erase(left, b.key)
 	}
 	return err
 }

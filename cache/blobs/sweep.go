@@ -1,11 +1,6 @@
 package blobs
 
-import (
-	"errors"
-	"time"
-
-	"rankfs/meta"
-)
+import "time"
 
 // end lets the next use begin, after removing a blob that was opened and that no
 // owner wants.
@@ -43,14 +38,4 @@ func (s *Store) sweep(patience time.Duration) {
 		b.remove()
 		s.end(b, false)
 	}
-}
-
-// roomy tries again without interrupted blobs if they may be in the way of one.
-func (b *Blob) roomy(try func() error) error {
-	err := try()
-	if errors.Is(err, meta.ErrNoSpace) && b.reserved == nil {
-		b.store.sweep(0)
-		err = try()
-	}
-	return err
 }
