@@ -55,42 +55,6 @@ const (
 	spoilt              // and one that may not be, any more
 )
 
-// A number is that of a frame: of its segment, and within that.
-type number uint32
-
-const (
-	none        = ^number(0)
-	segmentBits = 12 // of a number
-	frameBits   = 32 - segmentBits
-)
-
-// A frame is lent to one rope.
-type frame struct {
-	number number
-	mem    []byte
-}
-
-const (
-	// frameBytes: a packed block of 100 KiB crosses frames of this size 40
-	// times in 100 and is then copied together, 2 per cent of unpacking it;
-	// small enough that page tables of half-empty frames do not show.
-	frameBytes = 256 << 10
-	// segmentBytes is 256 frames: few enough mappings, and soon all free again.
-	segmentBytes = 64 << 20
-	// maxSegments bounds the mappings of an arena, of which a process may have
-	// 65,530: 256 GiB of addresses, or 16 to 32 times the budget.
-	maxSegments = 1<<segmentBits - 1
-)
-
-// segmentSize is the length of the segments of a budget.
-func segmentSize(limit int64) int {
-	n := segmentBytes
-	for int64(n)*maxSegments/16 < limit && n/frameBytes < 1<<frameBits {
-		n *= 2
-	}
-	return n
-}
-
 func newArena(limit int64) *arena {
 	a := new(arena)
 	a.mu.limit = limit
@@ -146,6 +110,43 @@ func (a *arena) lend() (frame, error) {
 	}
 	a.mu.segments[empty] = s
 	return s.take(empty), nil
+}
+
+// grow adds n bytes of anything to the end of a rope.
+func (a *arena) grow(r *rope, n int) error {
+	length := r.length + int64(n)
+	if more := int64(pages(int(length))) - r.real; more > 0 {
+		if err := a.reserve(more); err != nil {
+			return err
+		}
+		from := r.real
+		r.real += more
+		if err := a.populate(r, from); err != nil {
+			return err
+		}
+	}
+	r.length = length
+	return nil
+}
+
+// populate brings the pages of a rope from a page on.
+func (a *arena) populate(r *rope, from int64) error {
+	for from < r.real {
+		if from == int64(len(r.frames))*frameBytes {
+			f, err := a.lend()
+			if err != nil {
+				return err
+			}
+			r.frames = append(r.frames, f)
+		}
+		at := int(from % frameBytes)
+		n := min(r.real-from, int64(frameBytes-at))
+		if err := populate(r.frames[from/frameBytes].mem[at : at+int(n)]); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
 }
 
 func newSegment(size int) (*segment, error) {

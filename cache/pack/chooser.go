@@ -27,9 +27,6 @@ type ChooserConfig struct {
 // of one kind do not decide, and a third is not worth waiting for more.
 const first = 3
 
-// samples is the number of blocks of a slab that are measured, evenly spaced.
-const samples = 2
-
 // A Chooser measures codecs on samples of one dataset. All methods may be
 // called concurrently. Between equal measurements its choice is the same.
 //
@@ -37,6 +34,7 @@ const samples = 2
 // second measurement away.
 type Chooser struct {
 	config ChooserConfig
+	trial  trial
 	mu     struct {
 		sync.Mutex
 		offered  int
@@ -67,7 +65,7 @@ func NewChooser(c ChooserConfig) (*Chooser, error) {
 	if c.Every == 0 {
 		c.Every = 256
 	}
-	return &Chooser{config: c}, nil
+	return &Chooser{config: c, trial: trial{c.Codecs, c.BlockBytes, c.Clock}}, nil
 }
 
 // threadTime is the processor time of this thread, so that other load on the
@@ -87,12 +85,12 @@ func (c *Chooser) Offer(plain []byte) (measure func() error, err error) {
 	if len(plain) == 0 || !c.due() {
 		return nil, nil
 	}
-	blocks, free, err := c.copied(plain)
+	blocks, free, err := c.trial.copied(plain)
 	if err != nil {
 		return nil, c.end(nil, err)
 	}
 	return func() error {
-		seen, err := c.measure(blocks)
+		seen, err := c.trial.measure(blocks)
 		return c.end(seen, errors.Join(err, free()))
 	}, nil
 }

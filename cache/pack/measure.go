@@ -12,6 +12,9 @@ import (
 	"rankfs/meta"
 )
 
+// samples is the number of blocks of a slab that are measured, evenly spaced.
+const samples = 2
+
 // A Measure is the measured effect of a codec on a dataset.
 type Measure struct {
 	Codec  Codec
@@ -65,22 +68,29 @@ func (s Setting) Wait(m Measure) time.Duration {
 	return time.Duration((b*u + max(0, w-a-b)*t) / w)
 }
 
+// A trial tries codecs on blocks of a slab.
+type trial struct {
+	codecs     []Codec
+	blockBytes int
+	clock      func() time.Duration // of the thread that tries
+}
+
 // measure tries all codecs on some blocks of a slab.
-func (c *Chooser) measure(blocks [samples][]byte) (all []Measure, err error) {
-	p, err := newPress(c.config.BlockBytes)
+func (t *trial) measure(blocks [samples][]byte) (all []Measure, err error) {
+	p, err := newPress(t.blockBytes)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	to, err := mapBytes(pages(c.config.BlockBytes))
+	to, err := mapBytes(pages(t.blockBytes))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unmapBytes(to)) }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, k := range c.config.Codecs {
-		m, err := c.try(p, k, to, blocks)
+	for _, k := range t.codecs {
+		m, err := t.try(p, k, to, blocks)
 		if err != nil {
 			return nil, err
 		}
@@ -90,62 +100,62 @@ func (c *Chooser) measure(blocks [samples][]byte) (all []Measure, err error) {
 }
 
 // try measures one codec.
-func (c *Chooser) try(p *press, k Codec, to []byte, blocks [samples][]byte) (Measure, error) {
+func (t *trial) try(p *press, k Codec, to []byte, blocks [samples][]byte) (Measure, error) {
 	m := Measure{Codec: k}
 	var from, became int
 	for _, b := range blocks {
-		packed, pack, unpack, err := c.round(p, k, to[:len(b)], b)
+		packed, pack, unpack, err := t.round(p, k, to[:len(b)], b)
 		if err != nil {
 			return m, fmt.Errorf("%v: %w", k, err)
 		}
 		from, became = from+len(b), became+packed
 		m.Pack, m.Unpack = m.Pack+pack, m.Unpack+unpack
 	}
-	perMiB := func(t time.Duration) time.Duration { return time.Duration(float64(t) * (1 << 20) / float64(from)) }
+	perMiB := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 << 20) / float64(from)) }
 	m.Ratio, m.Pack, m.Unpack = float64(became)/float64(from), perMiB(m.Pack), perMiB(m.Unpack)
 	return m, nil
 }
 
 // copied are copies of the blocks of a slab that are tried, until they are freed.
-func (c *Chooser) copied(plain []byte) (blocks [samples][]byte, free func() error, err error) {
-	room, err := mapBytes(pages(samples * c.config.BlockBytes))
+func (t *trial) copied(plain []byte) (blocks [samples][]byte, free func() error, err error) {
+	room, err := mapBytes(pages(samples * t.blockBytes))
 	if err != nil {
 		return blocks, nil, err
 	}
 	left := room
 	for i := range blocks {
-		n := copy(left, c.sample(plain, i))
+		n := copy(left, t.sample(plain, i))
 		blocks[i], left = left[:n], left[n:]
 	}
 	return blocks, func() error { return unmapBytes(room) }, nil
 }
 
 // sample is one of the blocks that are tried, which are spread over the slab.
-func (c *Chooser) sample(plain []byte, i int) []byte {
-	size := min(len(plain), c.config.BlockBytes)
+func (t *trial) sample(plain []byte, i int) []byte {
+	size := min(len(plain), t.blockBytes)
 	at := (len(plain) - size) * (2*i + 1) / (2 * samples)
-	at -= at % c.config.BlockBytes // numbers begin where they do when it is packed
+	at -= at % t.blockBytes // numbers begin where they do when it is packed
 	return plain[at:][:size]
 }
 
 // round packs and unpacks a block, twice, and returns the better times: the
 // first brings tables and pages.
-func (c *Chooser) round(p *press, k Codec, to, plain []byte) (packed int, pack, unpack time.Duration, err error) {
+func (t *trial) round(p *press, k Codec, to, plain []byte) (packed int, pack, unpack time.Duration, err error) {
 	pack, unpack = math.MaxInt64, math.MaxInt64
 	for range 2 {
-		start := c.config.Clock()
+		start := t.clock()
 		b, as, err := p.pack(plain, k)
 		if err != nil {
 			return 0, 0, 0, err
 		}
 		sums := xxhash.Sum64(b) ^ xxhash.Sum64(plain)
-		between := c.config.Clock()
+		between := t.clock()
 		same := xxhash.Sum64(b)
 		if err := p.unpack(to, b, as); err != nil {
 			return 0, 0, 0, err
 		}
 		same ^= xxhash.Sum64(to)
-		end := c.config.Clock()
+		end := t.clock()
 		if same != sums {
 			return 0, 0, 0, fmt.Errorf("unpacked to other bytes: %w", meta.ErrCorrupt)
 		}

@@ -8,43 +8,6 @@ type rope struct {
 	real   int64 // bytes that count for it: whole pages
 }
 
-// grow adds n bytes of anything to the end of a rope.
-func (a *arena) grow(r *rope, n int) error {
-	length := r.length + int64(n)
-	if more := int64(pages(int(length))) - r.real; more > 0 {
-		if err := a.reserve(more); err != nil {
-			return err
-		}
-		from := r.real
-		r.real += more
-		if err := a.populate(r, from); err != nil {
-			return err
-		}
-	}
-	r.length = length
-	return nil
-}
-
-// populate brings the pages of a rope from a page on.
-func (a *arena) populate(r *rope, from int64) error {
-	for from < r.real {
-		if from == int64(len(r.frames))*frameBytes {
-			f, err := a.lend()
-			if err != nil {
-				return err
-			}
-			r.frames = append(r.frames, f)
-		}
-		at := int(from % frameBytes)
-		n := min(r.real-from, int64(frameBytes-at))
-		if err := populate(r.frames[from/frameBytes].mem[at : at+int(n)]); err != nil {
-			return err
-		}
-		from += n
-	}
-	return nil
-}
-
 // inFrame returns those of the n bytes at off that lie in the same frame, at least one.
 // Frames are a multiple of a head and of an entry, which are never in two.
 func (r *rope) inFrame(off int64, n int) []byte {
