@@ -123,3 +123,11 @@ func (l *line) push() {
 		}
 	}
 }
+
+// A timed is a time of a line, and how far it is; the nearest comes first.
+type timed struct {
+	at int32
+	d  float64
+}
+
+func (t timed) Before(o timed) bool { return t.d < o.d }

@@ -1,12 +1,8 @@
 package policy
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sort"
-
-	"rankfs/meta/heap"
 )
 
 const (
@@ -17,15 +13,6 @@ const (
 	// Slabs times uses up to which the flow is solved: a second or so.
 	flowWork = 1 << 22
 )
-
-// A span is an item kept from one use to the next, or from now to the first.
-// Times are numbers of uses; 0 is now. Kept over a span an item saves the wait
-// of the use that ends it, and needs memory at all times from from to before to.
-type span struct {
-	item     int32
-	from, to int32
-	level    Level // that was chosen, or Source
-}
 
 // Interval chooses for a future that is known.
 //
@@ -92,7 +79,7 @@ func (v *interval) choose(p *Problem) {
 			v.paid[k] /= float64(size)
 		}
 	default:
-		v.paid = v.price(p, memory)
+		v.paid = prices(v.spans, len(v.times), p.Items, memory)
 	}
 }
 
@@ -115,42 +102,6 @@ func (v *interval) equal(p *Problem) (size int64, alike bool) {
 		alike = alike && i.saved(RAM) == p.Items[first].saved(RAM)
 	}
 	return size, alike
-}
-
-// belady chooses as many spans as there can be with so many slabs: of those
-// that overlap too much, the one that ends last is dropped, even if it has just
-// begun (Faigle and Nawijn 1995; Carlisle and Lloyd 1995).
-func belady(spans []span, times int, slabs int64) {
-	order := byStart(spans)
-	ends := make([]int32, times)
-	for _, k := range order {
-		ends[spans[k].to] = k + 1
-	}
-	var open heap.Heap[ending]
-	kept, now := int64(0), int32(0)
-	for _, k := range order {
-		s := &spans[k]
-		for ; now < s.from; now++ {
-			if e := ends[now+1]; e > 0 && spans[e-1].level == RAM {
-				kept--
-			}
-		}
-		s.level = RAM
-		open.Push(ending{s})
-		if kept++; kept > slabs {
-			open.Pop().level = Source
-			kept--
-		}
-	}
-}
-
-func byStart(spans []span) []int32 {
-	order := make([]int32, len(spans))
-	for k := range order {
-		order[k] = int32(k)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(spans[a].from, spans[b].from) })
-	return order
 }
 
 // target makes levels of spans: first what is here and stays, then what comes

@@ -1,6 +1,36 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"sync"
+)
+
+// Mckp is the multiple-choice knapsack: one level for each bundle, the gains
+// summed up as large as memory and disk allow. The price of disk is found by
+// bisection; at a price, memory goes to the steepest steps of the bundles' convex
+// hulls, which is optimal but for the last step that does not fit. So at most
+// two bundles have not what the linear program would give them.
+type mckp struct {
+	*scratch // while a choice is made
+	dear     price
+	jobs     map[int32]price // where there are several
+}
+
+// A scratch is the memory in which a choice is made, 300 bytes for an item. One
+// policy may be asked for worths while another makes the next choice, so they take it from a
+// pool, for one choice at a time.
+type scratch struct {
+	future forecast
+	draft  draft
+	tally  tally
+	ties   []step
+	saved  []Level
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// A price is the inverse of the cost of a byte per second, so that it multiplies.
+type price struct{ mem, disk float64 }
 
 // solve gives the bundles of one job their levels, within its share.
 func (m *mckp) solve(bundles []bundle, share room, before price) price {

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"math"
-	"sync"
-)
+import "math"
 
 const (
 	// A move has to gain more than it costs by this share, or everything stays:
@@ -13,33 +10,6 @@ const (
 	// unknown is below the worth of everything that is known to be used.
 	unknown = -1e12
 )
-
-// Mckp is the multiple-choice knapsack: one level for each bundle, the gains
-// summed up as large as memory and disk allow. The price of disk is found by
-// bisection; at a price, memory goes to the steepest steps of the bundles' convex
-// hulls, which is optimal but for the last step that does not fit. So at most
-// two bundles have not what the linear program would give them.
-type mckp struct {
-	*scratch // while a choice is made
-	dear     price
-	jobs     map[int32]price // where there are several
-}
-
-// A scratch is the memory in which a choice is made, 300 bytes for an item. One
-// policy may be asked for worths while another makes the next choice, so they take it from a
-// pool, for one choice at a time.
-type scratch struct {
-	future forecast
-	draft  draft
-	tally  tally
-	ties   []step
-	saved  []Level
-}
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
-
-// A price is the inverse of the cost of a byte per second, so that it multiplies.
-type price struct{ mem, disk float64 }
 
 func (m *mckp) Choose(p *Problem, levels []Level) {
 	m.scratch = scratches.Get().(*scratch)

@@ -26,32 +26,6 @@ type set struct {
 	packs bool
 }
 
-// A pass is a run of uses in which no item comes twice, as often as it
-// repeats: what Neutrino calls a job.
-type pass struct {
-	used  []float64 // part of each set
-	times int
-}
-
-// gather sums up the items of each set, those that save most first.
-func (n *dp25) gather(p *Problem) {
-	n.sets = n.sets[:0]
-	at := map[int32]int{}
-	for i := range p.Items {
-		k, ok := at[p.Items[i].Set]
-		if !ok {
-			k = len(n.sets)
-			at[p.Items[i].Set] = k
-			n.sets = append(n.sets, set{packs: true})
-		}
-		n.sets[k].add(&p.Items[i], int32(i), n.future.known(int32(i)))
-	}
-	for k := range n.sets {
-		n.sets[k].order(p)
-	}
-	slices.SortStableFunc(n.sets, func(a, b set) int { return cmp.Compare(b.worth, a.worth) })
-}
-
 func (s *set) add(i *Item, number int32, uses float64) {
 	s.items = append(s.items, number)
 	for l := range Levels {
@@ -83,39 +57,6 @@ var allMixes = [mixes]mix{
 	{2, 0}, {2, 1}, {2, 2},
 	{3, 0}, {3, 1},
 	{4, 0},
-}
-
-// passes cuts the uses where an item comes again.
-func (n *dp25) passes(p *Problem) {
-	n.schedule = n.schedule[:0]
-	of := make([]int, len(p.Items))
-	for k := range n.sets {
-		for _, i := range n.sets[k].items {
-			of[i] = k
-		}
-	}
-	seen, current := make([]int, len(p.Items)), 0
-	used := make([]float64, len(n.sets))
-	for _, u := range p.Uses {
-		if seen[u.Item] == current+1 {
-			if n.append(used); len(n.schedule) == passLimit {
-				return
-			}
-			current++
-			used = make([]float64, len(n.sets))
-		}
-		seen[u.Item] = current + 1
-		used[of[u.Item]] += 1 / float64(len(n.sets[of[u.Item]].items))
-	}
-	n.append(used)
-}
-
-func (n *dp25) append(used []float64) {
-	if last := len(n.schedule) - 1; last >= 0 && slices.Equal(n.schedule[last].used, used) {
-		n.schedule[last].times++
-		return
-	}
-	n.schedule = append(n.schedule, pass{used, 1})
 }
 
 // cost is the time of a pass over a set that goes from one mix to another.

@@ -22,13 +22,12 @@ type rates struct {
 	used   []float64 // by time: bytes
 }
 
-// price iterates towards the prices at which what is worth its price just
+// prices iterates towards the prices at which what is worth its price just
 // fills memory at every step, and chooses spans at these.
-func (v *interval) price(p *Problem, memory int64) []float64 {
-	n := len(v.times)
-	r := &rates{spans: v.spans, items: p.Items, memory: math.Max(float64(memory), 1), share: make([]float64, len(p.Items)),
-		rate: make([]float64, min(bins, n)), paid: make([]float64, n), used: make([]float64, n+1)}
-	for _, s := range v.spans {
+func prices(spans []span, times int, items []Item, memory int64) []float64 {
+	r := &rates{spans: spans, items: items, memory: math.Max(float64(memory), 1), share: make([]float64, len(items)),
+		rate: make([]float64, min(bins, times)), paid: make([]float64, times), used: make([]float64, times+1)}
+	for _, s := range spans {
 		r.share[s.item]++
 	}
 	for i, spans := range r.share {
