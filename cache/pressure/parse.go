@@ -5,13 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"path"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"rankfs/meta/mountinfo"
 )
 
 // absent reports whether a file is not there, as far as a reader can tell: PSI
@@ -35,6 +32,13 @@ func field(b []byte, name string) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// A Stall is how long some task of a group waited for memory. It is zero where
+// the kernel does not say.
+type Stall struct {
+	Mean  float64       // the part of the last ten seconds, 0 to 1
+	Total time.Duration // since the group began
 }
 
 // readStall reads the line "some avg10=0.12 avg60=0.05 avg300=0.01 total=34" of
@@ -62,74 +66,6 @@ func parseStall(mean, total string) (s Stall) {
 		s.Total = time.Duration(us) * time.Microsecond
 	}
 	return s
-}
-
-// trees finds the hierarchies that may limit memory: version 2, version 1,
-// or both, where the first has no files for memory.
-func (s system) trees() ([]tree, error) {
-	groups, err := readFile(s.root, "proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	var trees []tree
-	for line := range bytes.Lines(groups) {
-		f := strings.SplitN(strings.TrimSuffix(string(line), "\n"), ":", 3)
-		kind, files := "cgroup2", version2
-		switch {
-		case len(f) != 3:
-			continue
-		case hasWord(f[1], "memory"):
-			kind, files = "cgroup", version1
-		case f[0] != "0" || f[1] != "":
-			continue
-		}
-		if mount, above, ok := findMount(s.mounts, kind); ok {
-			trees = append(trees, tree{mount, locate(s.root, mount, above, f[2]), files})
-		}
-	}
-	return trees, nil
-}
-
-// locate returns the directory of a group. In a container the mount may show
-// only what is below a group above, or the group may not be visible at all:
-// then the mount point itself stands for it.
-func locate(root fs.FS, mount, above, group string) string {
-	if above != "/" {
-		below, ok := strings.CutPrefix(group, above)
-		if !ok || below != "" && below[0] != '/' {
-			return mount
-		}
-		group = below
-	}
-	dir := path.Join(mount, path.Clean("/"+group))
-	if info, err := fs.Stat(root, dir); err != nil || !info.IsDir() {
-		return mount
-	}
-	return dir
-}
-
-// findMount finds where a hierarchy is mounted, as a name for an fs.FS, and
-// which of its directories is the root there.
-func findMount(mounts []mountinfo.Mount, kind string) (mount, above string, ok bool) {
-	for _, m := range mounts {
-		if m.Type != kind || kind == "cgroup" && !hasWord(m.Options, "memory") {
-			continue
-		}
-		mount = strings.TrimPrefix(path.Clean(m.Point), "/")
-		if fs.ValidPath(mount) && mount != "." {
-			return mount, m.Root, true
-		}
-	}
-	return "", "", false
-}
-
-func hasWord(list, word string) bool {
-	for w := range strings.SplitSeq(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // readFile reads a file that need not be there: a root group has no limits, a
