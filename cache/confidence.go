@@ -17,6 +17,11 @@ type confidence struct {
 // newConfidence is the confidence in the readers of a series. Where steps are few most are near by chance.
 func newConfidence(s *Series) confidence { return confidence{late: min(near, s.Steps/8)} }
 
+// near is how many steps a reader may leave out without being another one.
+const near = 16
+
+const trusted = ahead.Trusted
+
 const (
 	// proven opens in order are no chance: then confidence is full.
 	proven = 2 * trusted

@@ -78,8 +78,6 @@ func soonestOf(its []*reader, step uint64, now time.Time) (first use, at time.Ti
 }
 
 const (
-	// beside bounds the jobs that read one rank of a series and are told apart.
-	beside = 8
 
 	// gone: a reader beside which another of its rank goes on is no more if it is silent
 	// for as long as so many of its steps take, and for goneAfter: it may be that one,

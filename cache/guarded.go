@@ -76,7 +76,8 @@ func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
 		time: g.time, budget: budget, slabs: &g.slabs, readers: &g.readers, strategy: &g.strategy, rates: &g.rates,
 	}
 	g.queue = queue{
-		readers: &g.readers, slabs: &g.slabs, rates: &g.rates, time: g.time, others: newJob(&g.queue.all), workers: config.Workers, wake: sync.NewCond(g),
+		readers: &g.readers, slabs: &g.slabs, rates: &g.rates, time: g.time, others: newJob(&g.queue.all), demand: make(map[*usage][]*entry),
+		workers: config.Workers, wake: sync.NewCond(g),
 	}
 	g.room = roomQueue{config: config, slabs: &g.slabs, queue: &g.queue, token: make(chan struct{}, 1), opens: make(map[int32]*entry)}
 	return g, nil

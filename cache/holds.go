@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/stall"
 )
+
+var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
 
 // holds are how slabs are held, or waited for: by opens of batches, and by fills that
 // copy from inputs.
@@ -71,7 +74,7 @@ func (h *holds) hold(e *entry) *Slab {
 	e.holders++
 	e.opened, e.copied = true, false
 	h.mu.count.Handles++
-	return &Slab{holds: h, entry: e}
+	return &Slab{config: h.config, mu: h.mu, descriptors: h.descriptors, entry: e}
 }
 
 // await holds the slab of an entry when it is filled, for an open, or for a fill that

@@ -9,6 +9,10 @@ import (
 // Making way for a fill that an open waits for. Such a fill copies nothing, as that may
 // take as long as the fill: what goes first was copied by the mover, or goes without.
 
+// copiedAhead is how many of the next victims are copied before their room is
+// needed.
+const copiedAhead = 32
+
 // makeWay takes what makes way for a fill that an open waits for out of the cache, or
 // returns nil. It is what goes first; if that deserves a copy that it has not, the first
 // of the next that needs none; and if all of these deserve one, what goes first goes

@@ -2,15 +2,9 @@ package cache
 
 import "rankfs/cache/policy"
 
-const (
-	// maxPromotions bounds the batches brought up between two choices, which are at
-	// least a second apart: more than a disk can read, unless batches are small.
-	maxPromotions = 1 << 14
-
-	// copiedAhead is how many of the next victims are copied before their room is
-	// needed.
-	copiedAhead = 32
-)
+// maxPromotions bounds the batches brought up between two choices, which are at
+// least a second apart: more than a disk can read, unless batches are small.
+const maxPromotions = 1 << 14
 
 // nextPromotion takes the batch to bring up next.
 func (g *guarded) nextPromotion() (p promotion, ok bool) {
@@ -119,29 +113,13 @@ func (g *guarded) nextToLeave(free int64) *entry {
 	return nil
 }
 
-// samples count the batches of a dataset that were taken to try codecs on.
-type samples map[string]int
-
-const (
-	mostSamples = 3 // of a dataset: so many are measured whatever comes of it
-	maxSampled  = maxChoosers
-)
-
 // samples reports whether codecs are to be tried on a batch, if it is to leave: what
 // drops it has no time for that.
 func (g *guarded) samples(b *batch) bool {
 	if !b.inMemory() || !b.opened || g.eviction.readOnce(b) || g.slabs.isPacked(b.key) {
 		return false
 	}
-	d := b.series.Dataset
-	if g.sampled[d] == 0 && len(g.sampled) >= maxSampled {
-		clear(g.sampled)
-	}
-	if g.sampled[d] >= mostSamples {
-		return false
-	}
-	g.sampled[d]++
-	return true
+	return g.sampled.take(b.series.Dataset)
 }
 
 // takeToCopy takes an idle batch so that nothing evicts it: one in a slot is checked

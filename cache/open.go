@@ -13,8 +13,6 @@ import (
 // some process, so a job has far fewer.
 const maxDemand = 1 << 16
 
-var errClosing = fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy)
-
 // Open returns the slab of a batch, whose key is k, waiting for it to be complete. The
 // wait ends with ctx, or after the configured time; the fill goes on for others. The
 // account, which may be nil, gets what was waited for.

@@ -26,10 +26,11 @@ type queue struct {
 	slabs   *slabs
 	rates   *rates
 	time    timeline
-	all     usage    // of all jobs
-	others  *usage   // by opens that are followed no more, and for what no job asks for
-	waiting []*usage // those with a demand
-	length  int      // of these, together
+	all     usage               // of all jobs
+	others  *usage              // by opens that are followed no more, and for what no job asks for
+	demand  map[*usage][]*entry // what opens wait for on an account that is not begun, in order of arrival
+	waiting []*usage            // the accounts of these
+	length  int                 // of these, together
 	workers int
 	resting int        // workers without a task
 	held    bool       // there was a task when all workers were busy
@@ -61,18 +62,19 @@ func (q *queue) requeue(e *entry) {
 }
 
 func (q *queue) add(e *entry) {
-	if len(e.usage.demand) == 0 {
+	if len(q.demand[e.usage]) == 0 {
 		q.waiting = append(q.waiting, e.usage)
 	}
-	e.usage.demand = append(e.usage.demand, e)
+	q.demand[e.usage] = append(q.demand[e.usage], e)
 	q.length++
 }
 
 // remove takes the i-th entry that waits on an account.
 func (q *queue) remove(u *usage, i int) (e *entry) {
-	e = u.demand[i]
+	e = q.demand[u][i]
 	q.length--
-	if u.demand = slices.Delete(u.demand, i, i+1); len(u.demand) == 0 {
+	if q.demand[u] = slices.Delete(q.demand[u], i, i+1); len(q.demand[u]) == 0 {
+		delete(q.demand, u)
 		n := slices.Index(q.waiting, u)
 		q.waiting = slices.Delete(q.waiting, n, n+1)
 	}
@@ -85,7 +87,7 @@ func (q *queue) joins(e *entry, u *usage) {
 	if u.of == e.usage.of || e.state != filling {
 		return
 	}
-	i := slices.Index(e.usage.demand, e)
+	i := slices.Index(q.demand[e.usage], e)
 	if now := q.now(); i >= 0 && q.sooner(u, e.usage, now) < 0 {
 		q.remove(e.usage, i)
 		e.usage = u
@@ -98,7 +100,7 @@ func (q *queue) joins(e *entry, u *usage) {
 func (q *queue) demanded() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, u := range q.waiting {
-			for _, e := range u.demand {
+			for _, e := range q.demand[u] {
 				if !yield(e) {
 					return
 				}

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"slices"
 	"time"
 
 	"rankfs/cache/ahead"
@@ -49,9 +48,6 @@ type use struct {
 	step   uint64
 }
 
-// near is how many steps a reader may leave out without being another one.
-const near = 16
-
 // distance is the number of steps between where r is and another, less if r may have gone on to it than
 // if it went back; none if it is too far. A reader that is not trusted yet may be anywhere.
 func (r *reader) distance(step, near uint64) uint64 {
@@ -65,8 +61,6 @@ func (r *reader) distance(step, near uint64) uint64 {
 	}
 	return none
 }
-
-const trusted = ahead.Trusted
 
 const none = ^uint64(0)
 
@@ -110,30 +104,6 @@ func (r *reader) opens(step, near uint64, c *confidence, now time.Time) (moved, 
 // had reports whether r has opened a step, a little before the one where it is.
 func (r *reader) had(step uint64) bool {
 	return step < r.Pos && r.opened>>(r.Pos-step-1)&1 > 0
-}
-
-// Marks are the latest of some steps above zero, and when each was noted.
-type marks struct {
-	steps [beside]uint64
-	at    [beside]time.Time
-	next  int
-}
-
-func (m *marks) note(step uint64, now time.Time) {
-	m.steps[m.next], m.at[m.next] = step, now
-	m.next = (m.next + 1) % beside
-}
-
-func (m *marks) has(step uint64) bool { return step > 0 && slices.Contains(m.steps[:], step) }
-
-// take forgets a step, and says when it was noted.
-func (m *marks) take(step uint64) (at time.Time, ok bool) {
-	i := slices.Index(m.steps[:], step)
-	if step == 0 || i < 0 {
-		return at, false
-	}
-	m.steps[i] = 0
-	return m.at[i], true
 }
 
 // worked is the time since a reader got what it opened last.

@@ -15,10 +15,12 @@ import (
 // A Slab is a complete batch, held until Release. Its methods but Release may be
 // called until then, and concurrently.
 type Slab struct {
-	holds *holds
-	entry *entry
-	by    int32 // the thread that opened it
-	once  sync.Once
+	config      *Config
+	mu          *guarded
+	descriptors *descriptors
+	entry       *entry
+	by          int32 // the thread that opened it
+	once        sync.Once
 }
 
 // Backing is the id under which the kernel knows the file; zero if there is
@@ -29,7 +31,7 @@ func (s *Slab) Backing() int32 { return s.entry.backing }
 // descriptor left for it.
 func (s *Slab) Fd() int {
 	if e := s.entry; e.ram != nil {
-		if _, err := s.holds.descriptors.bytes(e.ram); err != nil {
+		if _, err := s.descriptors.bytes(e.ram); err != nil {
 			return -1
 		}
 	}
@@ -51,7 +53,7 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > e.size {
 		return 0, fmt.Errorf("read slab at %d %w: it has %d bytes", off, meta.ErrInvalid, e.size)
 	}
-	mem, err := s.holds.descriptors.bytes(e.ram)
+	mem, err := s.descriptors.bytes(e.ram)
 	if err != nil {
 		return 0, err
 	}
@@ -90,11 +92,10 @@ func (s *Slab) check() error {
 	if err == nil {
 		return nil
 	}
-	h := s.holds
-	h.config.Log.Debug("slab on nvme not served", "cause", err)
-	h.mu.Lock()
-	h.mu.outdate(e)
-	h.mu.Unlock()
+	s.config.Log.Debug("slab on nvme not served", "cause", err)
+	s.mu.Lock()
+	s.mu.outdate(e)
+	s.mu.Unlock()
 	s.Release()
 	return err
 }
@@ -110,7 +111,7 @@ func (s *Slab) openedBy(thread int32) {
 // Release ends the hold of one open. It may be called more than once.
 func (s *Slab) Release() {
 	s.once.Do(func() {
-		g, e := s.holds.mu, s.entry
+		g, e := s.mu, s.entry
 		g.Lock()
 		defer g.Unlock()
 		if g.ended {

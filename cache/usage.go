@@ -16,7 +16,6 @@ type usage struct {
 	begun  time.Duration // when these began, added up
 	rate   float64       // by how many times what is used counts: one by a job's weight
 	weight float64       // of its active parts, together
-	demand []*entry      // what opens wait for on it that is not begun, in order of arrival
 }
 
 // newJob is the account of one more job.
