@@ -10,9 +10,8 @@ import (
 
 // Fills make batches ready: workers do, from what caches and the source have.
 type fills struct {
-	*caches
-	source server
-	uses   []use // of the batch that is begun
+	*bringing
+	uses []use // of the batch that is begun
 }
 
 // dispatch gives workers something to do.

@@ -75,8 +75,6 @@ func (l *layout) window(k *reader) uint64 {
 	return k.Window(size, l.s.Memory/int64(max(1, k.node.readers)), latency, k.node.fills.AtOnce(), l.s.MaxAhead)
 }
 
-const page = 4096
-
 // horizon is the first step that a reader may not have made ready.
 func (l *layout) horizon(at int64) int64 {
 	epoch := at / l.future.steps

@@ -36,7 +36,7 @@ func newRun(s Scenario, by func() policy.Policy) (*run, error) {
 	}
 	w := &world{layout: layout{s: s, future: newFuture(&s), whole: s.Grains == 1 && s.Batch == 1 && !s.Once}}
 	c := &caches{w}
-	r := &run{fills: &fills{caches: c}, choosing: &choosing{c}}
+	r := &run{fills: &fills{bringing: &bringing{caches: c}}, choosing: &choosing{c}}
 	r.future.s, r.link = &r.s, s.Costs.Link
 	if r.future.steps == 0 {
 		return nil, meta.Worded(meta.ErrInvalid, "simulate: there are fewer than a step has, and tail=drop leaves them out")

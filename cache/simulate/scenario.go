@@ -94,6 +94,8 @@ func (s Scenario) withDefaults() (Scenario, error) {
 	return s, s.check()
 }
 
+const page = 4096
+
 // window is the number of batches that memory holds of those that are made ready for a rank, as
 // far as any source has so many of use.
 func (s *Scenario) window() int {

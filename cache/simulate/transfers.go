@@ -41,16 +41,6 @@ func (t *transfers) later(id int32, seconds float64) {
 	t.clock.wake(t.first+id, t.clock.now+seconds)
 }
 
-// A flow is a transfer from one node to another. It gets the smaller of its
-// even shares of the two links, so no link carries more than it can; what one
-// cannot use because of the other is not given to others.
-type flow struct {
-	from, to *node
-	left     float64 // bytes
-	rate     float64
-	at       float64 // when that was so
-}
-
 func (t *transfers) connect(id int32, from, to *node, bytes int64) {
 	t.chains[id].link = flow{from: from, to: to, left: float64(bytes), at: t.clock.now}
 	from.out, to.in = append(from.out, id), append(to.in, id)
