@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,15 +22,6 @@ import (
 
 // DefaultRunDir is where mounts are registered unless told otherwise.
 const DefaultRunDir = "/run/rankfs"
-
-// An Entry is a registered mount.
-type Entry struct {
-	PID     int    `json:"pid"`
-	Started uint64 `json:"started"` // of the process, in clock ticks since boot: tells a pid from its reuse
-	Mount   string `json:"mount"`
-	State   string `json:"state"`
-	Socket  string `json:"socket"`
-}
 
 // An OwnEntry is the entry of this process, for as long as it is open.
 type OwnEntry struct {
@@ -203,19 +193,4 @@ func read(file string) (Entry, error) {
 		return e, err
 	}
 	return e, json.Unmarshal(data, &e)
-}
-
-// answers reports whether a daemon listens on the socket. A daemon that is
-// stopped still does.
-func (e Entry) answers() bool {
-	c, err := net.DialTimeout("unix", e.Socket, time.Second)
-	if err != nil {
-		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
-	}
-	c.Close()
-	return true
-}
-
-func refuse(kind error, format string, args ...any) error {
-	return refusal{fmt.Sprintf(format, args...), kind}
 }

@@ -36,15 +36,6 @@ func (e *BusyError) Error() string { return fmt.Sprintf("unmount %s: %v", e.Moun
 // Unwrap makes errors.Is find meta.ErrBusy.
 func (e *BusyError) Unwrap() error { return meta.ErrBusy }
 
-// A refusal has its own words and one of meta's errors as its kind.
-type refusal struct {
-	text string
-	kind error
-}
-
-func (e refusal) Error() string { return e.text }
-func (e refusal) Unwrap() error { return e.kind }
-
 // Unmount unmounts the rankfs at dir and waits for its daemon to end, or for
 // ctx. A mount whose daemon is dead is detached even if it is in use: nothing
 // can be read through it any more. With lazy, any mount is detached, without a wait.
