@@ -127,8 +127,6 @@ func splitOptions(text string) (options []string, err error) {
 	return options, nil
 }
 
-var errUnknownOption = errors.New("there is no such option")
-
 // isGeneric reports whether an option is for mount(8) or systemd, or holds
 // for every rankfs anyway. rw is wrong and still here: mount(8) adds it to
 // all options that do not say ro.

@@ -1,6 +1,7 @@
 package mounting
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,6 +80,8 @@ func (o *Options) Flags(f *pflag.FlagSet) {
 	f.Bool("allow-other", false, "")
 	f.Lookup("allow-other").Hidden = true // it was needed once, and stands in scripts
 }
+
+var errUnknownOption = errors.New("there is no such option")
 
 // set takes one option of fstab.
 func (o *Options) set(key, value string, hasValue bool) (err error) {
