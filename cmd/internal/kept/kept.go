@@ -3,25 +3,13 @@ package kept
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"rankfs/cache"
-	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/views"
 	"rankfs/meta"
 )
-
-// A Config says whose cache it is.
-type Config struct {
-	Dir     string // of the daemon's state
-	HasNVMe bool
-	Catalog *catalog.Catalog
-	Views   *views.Views
-	Owners  interface{ Count() int } // nodes
-	Log     *slog.Logger
-}
 
 // Kept has the slabs of views that the cache keeps, and the traces. It implements
 // views.Watcher, and is part of a control.Node.
@@ -31,14 +19,6 @@ type Kept struct {
 }
 
 var _ views.Watcher = (*Kept)(nil)
-
-// A node is shared by all parts. Cache and memory are set by Start.
-type node struct {
-	Config
-	registered registrations
-	cache      *cache.Cache
-	memory     func(cache.TierStats) control.Tier
-}
 
 // New makes the parts of a Kept that need no cache; Start gives it one.
 func New(c Config) *Kept {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"rankfs/cache/policy"
 	"rankfs/cmd/internal/control"
@@ -21,29 +20,6 @@ type slabs struct {
 	pins    *cachePins // set by Start, as is ctx
 	names   seriesNames
 	warmUps warmUps
-}
-
-// warmUps are the warm-ups that are going on. The lock guards the list, and is not held
-// while the end of one is waited for.
-type warmUps struct {
-	mu struct {
-		sync.Mutex
-		all []*warmUp
-	}
-}
-
-// A warmUp brings the batches of a share into the cache.
-type warmUp struct {
-	slabs  *slabs
-	view   *views.View
-	name   string // that was asked for
-	called control.ViewName
-	share  share
-	of     uint64
-	next   atomic.Uint64 // to be begun
-	done   atomic.Uint64
-	stop   context.CancelCauseFunc
-	ended  chan struct{}
 }
 
 // Policy is the policy by which the cache keeps slabs, after a change if r names
@@ -98,6 +74,11 @@ func (n *slabs) unpin(name string) (control.CachePin, error) {
 	}
 	was, err := n.pins.set(is.Full, policy.Source, nil)
 	return control.CachePin{ViewName: is, Kind: control.Batches, Was: tierNames[was]}, err
+}
+
+// tooLarge is why there is no room at all for the largest batch of a view, or nothing.
+func (n *slabs) tooLarge(v *views.View) string {
+	return n.Views.TooLarge(v.Asked(), v.Of().Version)
 }
 
 // RestorePins opens each pinned view, so that the cache knows which series name its

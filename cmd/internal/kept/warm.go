@@ -16,6 +16,12 @@ import (
 	"rankfs/meta"
 )
 
+// A warming brings the batches of a share into the cache.
+type warming struct {
+	*warmUp
+	slabs *slabs
+}
+
 // Warm makes ready what of a view this node is to have, or only says how much of
 // it is.
 func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(control.Progress)) (control.Warm, error) {
@@ -34,12 +40,12 @@ func (n *slabs) Warm(ctx context.Context, r control.WarmRequest, progress func(c
 	if err := s.look(ctx, n.cache, &c); err != nil || r.Check || c.Ready == c.All {
 		return c, err
 	}
-	w := &warmUp{slabs: n, view: v, name: r.View, called: c.ViewName, share: s, of: c.All, ended: make(chan struct{})}
+	w := &warming{&warmUp{view: v, name: r.View, called: c.ViewName, share: s, of: c.All, ended: make(chan struct{})}, n}
 	if r.Background {
 		ctx = n.ctx
 	}
 	ctx, w.stop = context.WithCancelCause(ctx)
-	if err := n.warmUps.begin(w); err != nil {
+	if err := n.warmUps.begin(w.warmUp); err != nil {
 		w.stop(nil)
 		return c, err
 	}
@@ -58,7 +64,7 @@ func (n *slabs) isOpen(v *views.View, s share) bool {
 }
 
 // inBackground is a warm-up for which no request waits.
-func (w *warmUp) inBackground(ctx context.Context, c control.Warm) {
+func (w *warming) inBackground(ctx context.Context, c control.Warm) {
 	log, start := w.slabs.Log, time.Now()
 	c, err := w.run(ctx, c, func(control.Progress) {})
 	switch {
@@ -73,8 +79,8 @@ func (w *warmUp) inBackground(ctx context.Context, c control.Warm) {
 }
 
 // run makes the batches ready, and says what came of it.
-func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
-	defer w.slabs.warmUps.end(w)
+func (w *warming) run(ctx context.Context, c control.Warm, progress catalog.Reporter) (control.Warm, error) {
+	defer w.slabs.warmUps.end(w.warmUp)
 	defer w.stop(nil)
 	var err error
 	source := &w.view.Of().Version.Source
@@ -97,13 +103,8 @@ func (w *warmUp) run(ctx context.Context, c control.Warm, progress catalog.Repor
 	return c, nil
 }
 
-// tooLarge is why there is no room at all for the largest batch of a view, or nothing.
-func (n *slabs) tooLarge(v *views.View) string {
-	return n.Views.TooLarge(v.Asked(), v.Of().Version)
-}
-
 // work has several make batches ready until all are, or one cannot be.
-func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
+func (w *warming) work(ctx context.Context, progress catalog.Reporter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var workers sync.WaitGroup
 	for range w.slabs.cache.Workers() {
@@ -124,7 +125,7 @@ func (w *warmUp) work(ctx context.Context, progress catalog.Reporter) error {
 }
 
 // makeReady fills one batch or chunk after the other that the cache does not have.
-func (w *warmUp) makeReady(ctx context.Context) error {
+func (w *warming) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)
 		if _, ok := w.slabs.cache.Contains(w.share.series, rank, step); !ok {
@@ -138,7 +139,7 @@ func (w *warmUp) makeReady(ctx context.Context) error {
 }
 
 // prepare tries for a while: memory that was given up is free a moment later.
-func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
+func (w *warming) prepare(ctx context.Context, rank, step uint64) error {
 	const tries, pause = 20, 50 * time.Millisecond
 	for n := 1; ; n++ {
 		err := w.slabs.cache.Prepare(ctx, w.share.series, rank, step)
@@ -154,7 +155,7 @@ func (w *warmUp) prepare(ctx context.Context, rank, step uint64) error {
 }
 
 // report says how far it is, until ctx ends.
-func (w *warmUp) report(ctx context.Context, progress catalog.Reporter) {
+func (w *warming) report(ctx context.Context, progress catalog.Reporter) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {

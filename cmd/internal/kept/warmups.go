@@ -4,10 +4,35 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
 	"rankfs/meta"
 )
+
+// warmUps are the warm-ups that are going on. The lock guards the list, and is not held
+// while the end of one is waited for.
+type warmUps struct {
+	mu struct {
+		sync.Mutex
+		all []*warmUp
+	}
+}
+
+// A warmUp is one that is going on: what it is of, and how far it is.
+type warmUp struct {
+	view   *views.View
+	name   string // that was asked for
+	called control.ViewName
+	share  share
+	of     uint64
+	next   atomic.Uint64 // to be begun
+	done   atomic.Uint64
+	stop   context.CancelCauseFunc
+	ended  chan struct{}
+}
 
 // maxWarmUps at a time: each has its own workers, beside those of the cache.
 const maxWarmUps = 4
