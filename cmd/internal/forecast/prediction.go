@@ -200,7 +200,3 @@ var waitNames = map[string]string{
 	"source": "the source", "peer": "other nodes", "nvme": "the disk", "decode": "unpacking",
 	"plan": "the plan", "admission": "a worker or memory", "ranks": "one another",
 }
-
-func (j *Job) note(name string, value float64, text, from string) {
-	j.facts = append(j.facts, Fact{name, value, text, from})
-}
