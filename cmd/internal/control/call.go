@@ -50,7 +50,10 @@ type call struct {
 	admin  Admin
 }
 
-func newCall(w http.ResponseWriter, r *http.Request, is route, a Admin, t timeouts) *call {
+// maxBody bounds a request: a path is at most 4 KiB, but a plan may name every rank's host.
+const maxBody = 1 << 20
+
+func newCall(w http.ResponseWriter, r *http.Request, is route, a Admin, write time.Duration) *call {
 	ctx, cancel := context.WithCancel(r.Context())
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	who, _ := ctx.Value(callerKey{}).(caller)
@@ -58,7 +61,7 @@ func newCall(w http.ResponseWriter, r *http.Request, is route, a Admin, t timeou
 		route: is, ctx: ctx, cancel: cancel, w: w, who: who, admin: a,
 		body:  http.MaxBytesReader(w, r.Body, maxBody),
 		conn:  http.NewResponseController(w),
-		write: t.write,
+		write: write,
 	}
 }
 

@@ -17,14 +17,6 @@ type CreateRequest struct {
 	Tail   string `json:"tail,omitempty"`  // keep, drop or pad; default keep
 }
 
-// Progress says how far a long operation has come.
-type Progress struct {
-	Doing   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
-	Bytes   int64  `json:"bytes"`
-	Total   int64  `json:"total"`
-	Records uint64 `json:"records"`
-}
-
 // A Dataset describes a registered dataset.
 type Dataset struct {
 	Name       string            `json:"name"`

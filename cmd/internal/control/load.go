@@ -40,23 +40,6 @@ type Lack struct {
 	Enough  int64 `json:"enough"`  // bytes of memory in which all ranks have a batch, and what they held and asked for has room
 }
 
-// Waits are seconds by what was waited for.
-type Waits struct {
-	Admission float64 `json:"admission"` // a worker, or memory
-	Overhead  float64 `json:"plan"`      // finding which rank reads what, and the daemon's own work
-	Source    float64 `json:"source"`
-	Peer      float64 `json:"peer"`
-	Decode    float64 `json:"decode"`
-	Disk      float64 `json:"nvme"`
-}
-
-// Ways are the ways in which blocks of HDFS come.
-type Ways[T any] struct {
-	Files    T `json:"files"`     // of this host, by the blocks' files
-	LocalTCP T `json:"local_tcp"` // of this host, through the datanode
-	Remote   T `json:"remote"`    // of other hosts
-}
-
 // Sum is all of them.
 func (w Waits) Sum() float64 {
 	return w.Admission + w.Overhead + w.Source + w.Peer + w.Decode + w.Disk

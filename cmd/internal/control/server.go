@@ -16,7 +16,6 @@ const (
 	maxConns  = 32      // of admins: far more commands than run at once on one mount
 	maxOthers = 64      // of all other users together; they cannot keep an admin out
 	maxHeader = 8 << 10 // net/http adds 4 KiB of its own
-	maxBody   = 1 << 20 // a path is at most 4 KiB, but a plan may name every rank's host
 )
 
 // timeouts are the timeouts of one server; tests shorten them.
@@ -87,7 +86,7 @@ func handler(n Node, a Admin, t timeouts) http.Handler {
 	mux := http.NewServeMux()
 	for name, route := range routesOf(n) {
 		mux.HandleFunc("POST /v1/"+name, func(w http.ResponseWriter, r *http.Request) {
-			c := newCall(w, r, route, a, t)
+			c := newCall(w, r, route, a, t.write)
 			defer c.cancel()
 			if !a.may(c.who, route.right) {
 				request, _ := io.ReadAll(c.body) // it is refused, whatever it is

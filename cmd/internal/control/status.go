@@ -26,71 +26,10 @@ type Status struct {
 	Warnings    []string    `json:"warnings,omitempty"` // what each fault is
 }
 
-// A Fault is something that is not as it should be. /.rankfs/health has a line for each.
-type Fault struct {
-	Since time.Time `json:"since"`
-	Kind  string    `json:"kind"` // a word, as leader or disk
-	What  string    `json:"what"`
-}
-
 // Passthrough says whether the kernel reads batches without the daemon.
 type Passthrough struct {
 	On     bool   `json:"on"`
 	Reason string `json:"reason,omitempty"` // why not, and what would change it
-}
-
-// A Tier is a place where slabs live. Bytes are real ones, with those of
-// slabs that are deleted but still mapped by a rank.
-type Tier struct {
-	Name   string `json:"name"` // "ram", "nvme"
-	Where  string `json:"where"`
-	Budget int64  `json:"budget"`
-	Used   int64  `json:"used"`
-	Dying  int64  `json:"dying"`            // part of Used: discarded, but a rank still maps it
-	Copies int64  `json:"copies,omitempty"` // part of Used: of source files, on nvme
-	Slabs  int    `json:"slabs"`
-	State  string `json:"state"`           // "ok", or what is wrong
-	Empty  string `json:"empty,omitempty"` // why nothing is in it, though nothing is wrong
-
-	Damaged uint64 `json:"damaged,omitempty"` // slabs that did not match their checksum, and were not served
-	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file was removed by something else
-	Failed  uint64 `json:"failed,omitempty"`  // slabs that the disk could not read
-}
-
-// Counters are totals since the mount.
-type Counters struct {
-	Opens         uint64  `json:"opens"`       // of batches
-	OpensReady    uint64  `json:"opens_ready"` // found the slab complete
-	OpensWaited   uint64  `json:"opens_waited"`
-	OpenErrors    uint64  `json:"open_errors"`
-	WaitSeconds   float64 `json:"wait_seconds"`
-	Waits         Waits   `json:"waits"`       // WaitSeconds by cause
-	BatchReads    uint64  `json:"batch_reads"` // READ requests for batches that reached the daemon
-	Lookups       uint64  `json:"lookups"`
-	Fills         uint64  `json:"fills"`
-	FillBytes     uint64  `json:"fill_bytes"`
-	FillSeconds   float64 `json:"fill_seconds"`
-	FillCost      Cost    `json:"fill_cost"`
-	FillErrors    uint64  `json:"fill_errors"`
-	Prefetched    uint64  `json:"prefetched"` // fills begun before any open
-	Restored      uint64  `json:"restored"`   // batches that were on nvme already
-	Evicted       uint64  `json:"evicted"`
-	CopiedLate    uint64  `json:"copied_late"`        // of Evicted, those that went without the copy that they should have, as an open waited
-	Recycled      uint64  `json:"recycled"`           // slabs whose memory was used again in place
-	Choices       uint64  `json:"cache_plans"`        // choices of which batches the cache has in which tier
-	ChoiceSeconds float64 `json:"cache_plan_seconds"` // of a processor, that these took
-	Readers       int     `json:"readers"`            // ranks that read now: they wait, or opened something less than a minute ago; each once in its job
-	OpenHandles   int     `json:"open_handles"`
-	Views         int     `json:"views"`
-
-	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source
-}
-
-// A Cost has the time of the latest fills from sources, as far as it can be told.
-type Cost struct {
-	Latency float64 `json:"latency_seconds"`  // each, whatever its size
-	Rate    float64 `json:"bytes_per_second"` // of its bytes; zero: all were small, or none was
-	Bytes   int64   `json:"bytes"`            // of a fill, on the mean
 }
 
 // HDFS counts what datanodes were asked for since the mount.

@@ -18,3 +18,11 @@ type event struct {
 type named struct {
 	Name string `json:"name"`
 }
+
+// Progress says how far a long operation has come.
+type Progress struct {
+	Doing   string `json:"stage"` // "copying", "indexing", "verifying", "warming", "moving"
+	Bytes   int64  `json:"bytes"`
+	Total   int64  `json:"total"`
+	Records uint64 `json:"records"`
+}
