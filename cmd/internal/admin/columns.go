@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// maxLines bounds a table below /.rankfs, which is made anew for each open. A
+// cluster may have many more plans; the latest are what people look for.
+const maxLines = 1000
+
 // columns writes lines whose columns are apart by two blanks at least.
 func columns(write func(line func(cells ...any))) []byte {
 	var b bytes.Buffer

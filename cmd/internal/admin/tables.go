@@ -10,10 +10,6 @@ import (
 	"rankfs/meta/state"
 )
 
-// maxLines bounds a table below /.rankfs, which is made anew for each open. A
-// cluster may have many more plans; the latest are what people look for.
-const maxLines = 1000
-
 // tables are the files below /.rankfs about the cluster, and about what readers did.
 func (n *status) tables() []fs.File {
 	all := []fs.File{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -152,6 +153,12 @@ func (c *Catalog) ByIndex(hash peers.ID) *batch.Version {
 		}
 	}
 	return nil
+}
+
+// File implements peers.Store: it opens an index for another node, and says how long it
+// is.
+func (c *Catalog) File(_ context.Context, hash peers.ID) (*os.File, int64, error) {
+	return c.indexes.open(hash)
 }
 
 // replace puts a dataset in the place of the one of that name, or with nil takes that

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -49,10 +48,9 @@ func (x *indexes) has(hash string) bool {
 	return err == nil
 }
 
-// File implements peers.Store: it opens an index for another node, and says how long it
-// is.
-func (c *Catalog) File(_ context.Context, hash peers.ID) (*os.File, int64, error) {
-	f, err := os.Open(c.indexes.path(hex.EncodeToString(hash[:])))
+// open opens an index for another node, and says how long it is.
+func (x *indexes) open(hash peers.ID) (*os.File, int64, error) {
+	f, err := os.Open(x.path(hex.EncodeToString(hash[:])))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, meta.Worded(meta.ErrNotExist, "index %x does not exist on this node", hash[:8])
 	}
