@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 
 	"rankfs/cache"
 	"rankfs/fetch/batch"
@@ -66,39 +65,6 @@ func sizes(need batch.Need, ranks uint64) string {
 // Need is the memory that so many ranks of a view on one node need together.
 func (vs *Views) Need(v meta.View, of *batch.Version, ranks uint64) batch.Need {
 	return vs.needs.get(needKey{plan.New(v, of.Plans).ID(), ranks}, func() batch.Need { return of.Need(v, ranks) })
-}
-
-// needs remembers what ranks need, which listings ask for again and again. Its lock
-// guards the map.
-type needs struct {
-	mu struct {
-		sync.Mutex
-		known map[needKey]batch.Need // no more than mostNeeds
-	}
-}
-
-type needKey struct {
-	plan  [16]byte
-	ranks uint64
-}
-
-const mostNeeds = 4096
-
-func (c *needs) get(k needKey, look func() batch.Need) batch.Need {
-	c.mu.Lock()
-	found, ok := c.mu.known[k]
-	c.mu.Unlock()
-	if ok {
-		return found
-	}
-	found = look()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.known == nil || len(c.mu.known) >= mostNeeds {
-		c.mu.known = make(map[needKey]batch.Need)
-	}
-	c.mu.known[k] = found
-	return found
 }
 
 // ranksOfANode is the ranks of one node, if they are spread evenly over the nodes.
