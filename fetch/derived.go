@@ -16,15 +16,6 @@ import (
 	"rankfs/meta"
 )
 
-// A Base is one version of a dataset that another one is made of.
-type Base struct {
-	Version string // identifies its index, by the hash of that
-	Source  string // its URI
-	Index   *index.Index
-	Keep    any                             // without which Index may be closed
-	Check   func(ctx context.Context) error // says why it cannot be read here, as Source.Check does
-}
-
 // A derived source has records of another dataset, where they stand: an index of its own
 // says which, and its bytes are read from the source of that dataset. It is of the
 // version of the dataset that it was opened with, and stale as soon as there is another.

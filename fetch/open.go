@@ -6,13 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"rankfs/fetch/hdfs"
 	"rankfs/fetch/lmdb"
 	"rankfs/fetch/local"
 	"rankfs/fetch/stage"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
-	"rankfs/shuffle/pool"
 )
 
 // Open opens the source that a URI names; package uri says how.
@@ -22,18 +20,6 @@ func Open(text string, env *Env) (Source, error) {
 		return nil, fmt.Errorf("open source %q: %w", text, err)
 	}
 	return src, nil
-}
-
-// An Env holds what all sources of a process share. Without one, an LMDB database
-// is stale as soon as a writer commits to it, and neither HDFS nor the shuffle pool can be
-// reached.
-type Env struct {
-	Holds *lmdb.Holds
-	HDFS  *hdfs.Clusters
-	Pool  *pool.Pool // of which this process need not keep anything
-	Mount string     // what this process serves itself; no source may touch it; empty: none
-	// Base finds a dataset of the cluster, for one that is made of it.
-	Base func(name string) (Base, error)
 }
 
 func open(text string, env *Env) (Source, error) {
