@@ -26,6 +26,9 @@ type Peers interface {
 	BacksOff(node string) bool
 }
 
+// batch is the batch of a rank in a step.
+func (b *Batches) batch(rank, step uint64) planned { return planned{b.Plan, b.Version, rank, step} }
+
 // Size is the number of bytes in a batch.
 func (b *Batches) Size(rank, step uint64) int64 {
 	size, err := b.SizeFor(context.Background(), rank, step)
@@ -41,14 +44,27 @@ func (b *Batches) SizeFor(ctx context.Context, rank, step uint64) (int64, error)
 	if length, ok := b.Version.Index.Uniform(); ok {
 		return length * int64(b.Records(rank, step)), nil
 	}
-	return b.Sizes.size(b, rank, step, func() (int64, error) {
+	of := b.batch(rank, step)
+	return b.Sizes.size(of, func() (int64, error) {
 		if b.Records(rank, step) <= plan.RecordsAtOnce {
-			m := newMarks(b, rank, step)
+			m := newMarks(of)
 			err := m.walk(ctx, m.mu.before, 1)
 			return m.mu.before[len(m.mu.before)-1], err
 		}
-		m, done := b.Sizes.marks(b, rank, step)
+		m, done := b.Sizes.marks(of)
 		defer done()
 		return m.complete(ctx, b.Sizes.walks)
 	})
+}
+
+// fetcher is the node to ask for a chunk: its owner, or this node if the owner does not
+// answer and there is room here. Mostly the cluster finds new owners for the chunks of
+// a node that is gone. Without a majority it does not, and reading record by record
+// would cost the source a thousand requests for each chunk.
+func (b *Batches) fetcher(number int) string {
+	self, owner := b.Version.Source.owners.Self, b.Chunks.Owner(number)
+	if owner != self && b.Roomy && b.Peers.BacksOff(owner) {
+		return self
+	}
+	return owner
 }

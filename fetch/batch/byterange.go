@@ -2,9 +2,9 @@ package batch
 
 import (
 	"context"
-	"fmt"
 
-	"rankfs/meta"
+	"rankfs/fetch"
+	"rankfs/fetch/index"
 )
 
 // A byteRange is a run of bytes that a batch takes from a chunk.
@@ -13,35 +13,12 @@ type byteRange struct {
 	at, len   int64  // where in the batch
 }
 
-// assignOffsets finds the places of records in the batch.
-func (f *fill) assignOffsets(r *recordBatch) error {
-	r.extents, r.ranges = f.index.AppendExtents(r.extents[:0], r.records), r.ranges[:0]
-	for i, record := range r.records {
-		at := f.at
-		if _, err := f.next(r.extents[i].Len); err != nil {
-			return err
-		}
-		r.ranges = append(r.ranges, byteRange{record, 1, at, r.extents[i].Len})
-	}
-	return nil
-}
-
-// next is the room for the next n bytes.
-func (f *fill) next(n int64) ([]byte, error) {
-	if rest := int64(len(f.dst)) - f.at; n > rest {
-		return nil, fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, n-rest)
-	}
-	room := f.dst[f.at:][:n]
-	f.at += n
-	return room, nil
-}
-
 // readRanges reads ranges from the source, each to its place in dst, because the cache
 // has no room for the chunk or the chunk's owner does not send it.
-func (f *fill) readRanges(ctx context.Context, ranges []byteRange, dst []byte) error {
+func readRanges(ctx context.Context, data *fetch.Dataset, x *index.Index, ranges []byteRange, dst []byte) error {
 	for _, r := range ranges {
-		extents := recordExtents(f.index, r.record, r.n)
-		if err := readOnce(ctx, f.data, extents, dst[r.at:r.at+r.len]); err != nil {
+		extents := recordExtents(x, r.record, r.n)
+		if err := readOnce(ctx, data, extents, dst[r.at:r.at+r.len]); err != nil {
 			return err
 		}
 	}

@@ -26,15 +26,3 @@ func (c *Chunks) Owner(number int) string {
 
 // Own reports whether this node is the one that fetches a chunk.
 func (c *Chunks) Own(number int) bool { return c.Owner(number) == c.Version.Source.owners.Self }
-
-// fetcher is the node to ask for a chunk: its owner, or this node if the owner does not
-// answer and there is room here. Mostly the cluster finds new owners for the chunks of
-// a node that is gone. Without a majority it does not, and reading record by record
-// would cost the source a thousand requests for each chunk.
-func (b *Batches) fetcher(number int) string {
-	self, owner := b.Version.Source.owners.Self, b.Chunks.Owner(number)
-	if owner != self && b.Roomy && b.Peers.BacksOff(owner) {
-		return self
-	}
-	return owner
-}

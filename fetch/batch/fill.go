@@ -1,55 +1,12 @@
 package batch
 
 import (
-	"context"
 	"fmt"
-	"iter"
 
 	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
-	"rankfs/meta/stall"
 )
-
-// Fill writes a batch into dst, until the sequence has come to its end. It stops at the
-// ranges of each chunk of this node, until these were copied. An error is the last.
-func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[*Ranges, error] {
-	return func(yield func(*Ranges, error) bool) {
-		f := &fill{batches: b, index: b.Version.Index, dst: dst}
-		f.stop = func(r *Ranges) { f.left = f.left || !yield(r, nil) }
-		if err := f.write(ctx, rank, step); err != nil && !f.left {
-			yield(nil, err)
-		}
-	}
-}
-
-// write takes one of the ways to the bytes of a batch.
-func (f *fill) write(ctx context.Context, rank, step uint64) error {
-	b, v := f.batches, f.batches.Version
-	stall.Of(ctx, v.Flows)
-	data, err := v.Source.Data(ctx)
-	from := v.Source.Elsewhere()
-	if err != nil && from == "" {
-		return err
-	}
-	if err == nil {
-		f.data = data
-	}
-	switch {
-	case err != nil:
-		err = b.each(rank, step, func(r *recordBatch) error { return f.fromOwnerOfCopy(ctx, from, r) })
-	case b.View().ByChunk():
-		err = f.wholeChunks(ctx, rank, step)
-	case b.Chunks != nil:
-		err = b.each(rank, step, func(r *recordBatch) error { return f.fromChunks(ctx, r) })
-	default:
-		err = b.each(rank, step, func(r *recordBatch) error { return f.fromSource(ctx, r) })
-	}
-	if rest := int64(len(f.dst)) - f.at; err == nil && rest != 0 {
-		return fmt.Errorf("fill batch %w: %d bytes are missing", meta.ErrCorrupt, rest)
-	}
-	return err
-}
 
 // A fill brings one batch into memory. It is for one goroutine; the goroutines that
 // it starts write to places of their own in dst.
@@ -63,45 +20,25 @@ type fill struct {
 	left    bool          // instead of that; then it ends
 }
 
-// fromSource reads records one after the other.
-func (f *fill) fromSource(ctx context.Context, r *recordBatch) error {
-	r.extents = f.index.AppendExtents(r.extents[:0], r.records)
-	bytes := int64(0)
-	for _, e := range r.extents {
-		bytes += e.Len
+// next is the room for the next n bytes.
+func (f *fill) next(n int64) ([]byte, error) {
+	if rest := int64(len(f.dst)) - f.at; n > rest {
+		return nil, fmt.Errorf("fill batch %w: %d bytes too many", meta.ErrCorrupt, n-rest)
 	}
-	room, err := f.next(bytes)
-	if err != nil {
-		return err
-	}
-	return read(ctx, f.data, index.Merge(r.extents), room)
+	room := f.dst[f.at:][:n]
+	f.at += n
+	return room, nil
 }
 
-// fromOwnerOfCopy receives records from the node that has the source.
-func (f *fill) fromOwnerOfCopy(ctx context.Context, owner string, r *recordBatch) error {
-	if err := f.assignOffsets(r); err != nil {
-		return err
-	}
-	return f.receive(ctx, owner, join(r.ranges))
-}
-
-// wholeChunks takes chunks from a node that read them before, or from the source.
-func (f *fill) wholeChunks(ctx context.Context, rank, step uint64) error {
-	numbers, err := f.batches.AppendChunks(nil, rank, step)
-	if err != nil {
-		return err
-	}
-	for _, number := range numbers {
-		room, err := f.next(f.index.ChunkBytes(number))
-		if err != nil {
+// assignOffsets finds the places of records in the batch.
+func (f *fill) assignOffsets(r *recordBatch) error {
+	r.extents, r.ranges = f.index.AppendExtents(r.extents[:0], r.records), r.ranges[:0]
+	for i, record := range r.records {
+		at := f.at
+		if _, err := f.next(r.extents[i].Len); err != nil {
 			return err
 		}
-		if len(room) == 0 || f.receiveKept(ctx, number, room) {
-			continue
-		}
-		if err := readChunk(ctx, f.data, f.index, number, room); err != nil {
-			return err
-		}
+		r.ranges = append(r.ranges, byteRange{record, 1, at, r.extents[i].Len})
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (f *fill) fromChunks(ctx context.Context, r *recordBatch) error {
 		}
 		ranges := join(rest[:n])
 		if node := f.batches.fetcher(number); node == f.batches.Version.Source.owners.Self {
-			own = append(own, Ranges{Chunk: number, fill: f, ranges: ranges})
+			own = append(own, Ranges{Chunk: number, version: f.batches.Version, data: f.data, dst: f.dst, ranges: ranges})
 		} else {
 			away[node] = append(away[node], ranges...)
 		}
@@ -51,7 +51,7 @@ func (f *fill) gather(ctx context.Context, own []Ranges, away map[string][]byteR
 		})
 	}
 	for i := range own {
-		if err := own[i].await(ctx); err != nil {
+		if err := own[i].await(ctx, f.stop); err != nil {
 			cancel(err)
 			errs <- err
 			break

@@ -13,10 +13,9 @@ import (
 // a time walks over the records, and if it leaves the next one goes on from there. Only
 // that caller adds to them: the lock is for those that read them meanwhile.
 type marks struct {
-	batches    *Batches
-	rank, step uint64
-	records    uint64
-	walking    chan struct{} // holds one token, of the caller that walks
+	of      planned
+	records uint64
+	walking chan struct{} // holds one token, of the caller that walks
 
 	mu struct {
 		sync.Mutex
@@ -25,8 +24,8 @@ type marks struct {
 	}
 }
 
-func newMarks(b *Batches, rank, step uint64) *marks {
-	m := &marks{batches: b, rank: rank, step: step, records: b.Records(rank, step), walking: make(chan struct{}, 1)}
+func newMarks(of planned) *marks {
+	m := &marks{of: of, records: of.count(), walking: make(chan struct{}, 1)}
 	m.mu.before = []int64{0}
 	return m
 }
@@ -73,8 +72,8 @@ func (m *marks) complete(ctx context.Context, walks chan struct{}) (int64, error
 
 // walk goes on from what is known, and makes so many marks at most.
 func (m *marks) walk(ctx context.Context, before []int64, most int) error {
-	x, from, bytes := m.batches.Version.Index, uint64(len(before)-1)*plan.RecordsAtOnce, before[len(before)-1]
-	err := m.batches.eachFrom(m.rank, m.step, from, func(r *recordBatch) error {
+	x, from, bytes := m.of.version.Index, uint64(len(before)-1)*plan.RecordsAtOnce, before[len(before)-1]
+	err := m.of.eachFrom(from, func(r *recordBatch) error {
 		r.extents = x.AppendExtents(r.extents[:0], r.records)
 		for _, e := range r.extents {
 			bytes += e.Len

@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 
 	"rankfs/shuffle/plan"
 )
@@ -11,21 +10,21 @@ import (
 // An Offsets is the record table of a batch: where each record begins, and where
 // the last one ends. Any part of it is made when it is asked for.
 type Offsets struct {
-	batches    *Batches
-	rank, step uint64
-	records    uint64
-	length     int64   // of each record, if that is all there is to know
-	before     []int64 // or else the marks
+	of      planned
+	records uint64
+	length  int64   // of each record, if that is all there is to know
+	before  []int64 // or else the marks
 }
 
 // Offsets is the record table of a batch.
 func (b *Batches) Offsets(ctx context.Context, rank, step uint64) (*Offsets, error) {
-	o := &Offsets{batches: b, rank: rank, step: step, records: b.Records(rank, step)}
+	of := b.batch(rank, step)
+	o := &Offsets{of: of, records: of.count()}
 	if length, ok := b.Version.Index.Uniform(); ok {
 		o.length = length
 		return o, nil
 	}
-	m, done := b.Sizes.marks(b, rank, step)
+	m, done := b.Sizes.marks(of)
 	defer done()
 	if _, err := m.complete(ctx, b.Sizes.walks); err != nil {
 		return nil, err
@@ -49,8 +48,8 @@ func (o *Offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]by
 	mark := min(first/plan.RecordsAtOnce, uint64(len(o.before)-1))
 	at, entry := o.before[mark], mark*plan.RecordsAtOnce
 	end := first + n
-	err := o.batches.eachFrom(o.rank, o.step, entry, func(r *recordBatch) error {
-		r.extents = o.batches.Version.Index.AppendExtents(r.extents[:0], r.records)
+	err := o.of.eachFrom(entry, func(r *recordBatch) error {
+		r.extents = o.of.version.Index.AppendExtents(r.extents[:0], r.records)
 		for _, e := range r.extents {
 			if entry >= first && entry < end {
 				dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
@@ -70,6 +69,3 @@ func (o *Offsets) Append(ctx context.Context, dst []byte, first, n uint64) ([]by
 	}
 	return dst, nil
 }
-
-// errEnough ends a walk over records.
-var errEnough = errors.New("enough")

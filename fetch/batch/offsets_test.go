@@ -59,7 +59,7 @@ func TestMarksAreShared(t *testing.T) {
 	p := &Batches{Plan: plan.New(v, c.Plans), Version: c, Sizes: sizes}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	m, done := sizes.marks(p, 0, 0)
+	m, done := sizes.marks(p.batch(0, 0))
 	for last := 1; last < 10; {
 		if _, err := p.SizeFor(gone, 0, 0); !errors.Is(err, context.Canceled) {
 			t.Fatalf("the size for somebody who left: %v", err)
@@ -113,7 +113,7 @@ func TestWalksTakeTurns(t *testing.T) {
 	}()
 	for i := range cap(sizes.walks) {
 		endless := batches(fmt.Sprintf("batch=100000000000,tail=pad,order=full,seed=%d", i))
-		m, done := sizes.marks(endless, 0, 0)
+		m, done := sizes.marks(endless.batch(0, 0))
 		strangers.Go(func() {
 			defer done()
 			if _, err := endless.SizeFor(asked, 0, 0); !errors.Is(err, context.Canceled) {
@@ -153,7 +153,7 @@ func TestPartsOfOffsets(t *testing.T) {
 		}
 		var want []byte
 		at := int64(0)
-		if err := p.each(0, 1%p.Steps(), func(r *recordBatch) error {
+		if err := p.batch(0, 1%p.Steps()).each(func(r *recordBatch) error {
 			for _, record := range r.records {
 				want = binary.LittleEndian.AppendUint64(want, uint64(at))
 				at += c.Index.Size(record)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/meta"
 	"rankfs/meta/stall"
@@ -13,17 +14,19 @@ import (
 // Ranges are the bytes that a batch takes from one chunk that this node owns. The fill of the batch
 // has stopped at them, and goes on when Copy was called.
 type Ranges struct {
-	Chunk  int
-	fill   *fill
-	ranges []byteRange // in the order of their records
-	ctx    context.Context
-	err    error
+	Chunk   int
+	version *Version
+	data    *fetch.Dataset
+	dst     []byte      // of the batch
+	ranges  []byteRange // in the order of their records
+	ctx     context.Context
+	err     error
 }
 
 // await stops the fill until the ranges were copied.
-func (r *Ranges) await(ctx context.Context) error {
+func (r *Ranges) await(ctx context.Context, stop func(*Ranges)) error {
 	r.ctx, r.err = ctx, errLeft
-	r.fill.stop(r)
+	stop(r)
 	return r.err
 }
 
@@ -37,7 +40,7 @@ func (r *Ranges) Context() context.Context { return r.ctx }
 func (r *Ranges) Copy(chunk io.ReaderAt, tier string, err error) {
 	switch {
 	case errors.Is(err, meta.ErrNoSpace):
-		err = r.fill.readRanges(r.ctx, r.ranges, r.fill.dst)
+		err = readRanges(r.ctx, r.data, r.version.Index, r.ranges, r.dst)
 	case err == nil:
 		err = r.copy(chunk, tier)
 	}
@@ -50,9 +53,9 @@ func (r *Ranges) copy(chunk io.ReaderAt, tier string) error {
 		from = stall.Disk
 	}
 	defer stall.Enter(r.ctx, from).Leave(total(r.ranges))
-	l := layoutOf(r.fill.index, r.Chunk)
+	l := layoutOf(r.version.Index, r.Chunk)
 	for _, b := range r.ranges {
-		if _, err := chunk.ReadAt(r.fill.dst[b.at:b.at+b.len], l.offset(b.record)); err != nil {
+		if _, err := chunk.ReadAt(r.dst[b.at:b.at+b.len], l.offset(b.record)); err != nil {
 			return err
 		}
 	}

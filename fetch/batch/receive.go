@@ -102,7 +102,7 @@ func (s *spare) read(ctx context.Context, f *fill, ranges []byteRange) error {
 		return meta.Worded(meta.ErrBusy, "room for %d bytes: %w", size, err)
 	}
 	s.room = room
-	return f.readRanges(ctx, s.ranges, room)
+	return readRanges(ctx, f.data, f.index, s.ranges, room)
 }
 
 func (s *spare) free() {

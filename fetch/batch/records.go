@@ -1,13 +1,14 @@
 package batch
 
 import (
+	"errors"
 	"sync"
 
 	"rankfs/fetch/index"
 	"rankfs/shuffle/plan"
 )
 
-// A recordBatch is memory for up to plan.RecordsAtOnce records of one batch. It is reused.
+// A recordBatch is memory for up to plan.RecordsAtOnce records of planned batch. It is reused.
 type recordBatch struct {
 	records []uint64
 	extents []index.Extent
@@ -41,18 +42,29 @@ func (v *Version) EachChunk(p *plan.Plan, rank, step uint64, f func(chunk int, b
 	})
 }
 
-// each calls f with the records of a batch in order, some at a time, until one call
-// fails.
-func (b *Batches) each(rank, step uint64, f func(r *recordBatch) error) error {
-	return b.eachFrom(rank, step, 0, f)
+// A planned batch is one of a plan: that of a rank in a step.
+type planned struct {
+	plan       *plan.Plan
+	version    *Version
+	rank, step uint64
 }
 
+// count is the number of its records.
+func (b planned) count() uint64 { return b.plan.Records(b.rank, b.step) }
+
+// each calls f with the records of a batch in order, some at a time, until one call
+// fails.
+func (b planned) each(f func(r *recordBatch) error) error { return b.eachFrom(0, f) }
+
 // eachFrom is each without the first records.
-func (b *Batches) eachFrom(rank, step, skip uint64, f func(r *recordBatch) error) error {
+func (b planned) eachFrom(skip uint64, f func(r *recordBatch) error) error {
 	r := recordBatches.Get().(*recordBatch)
 	defer recordBatches.Put(r)
-	return b.Each(rank, step, skip, r.records[:0], func(records []uint64) error {
+	return b.plan.Each(b.rank, b.step, skip, r.records[:0], func(records []uint64) error {
 		r.records = records
 		return f(r)
 	})
 }
+
+// errEnough ends a walk over records.
+var errEnough = errors.New("enough")

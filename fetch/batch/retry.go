@@ -16,11 +16,6 @@ const (
 	retryPause = time.Second
 )
 
-// notYet is the error of Reach if another attempt may come to something else.
-type notYet struct{ error }
-
-func (e notYet) Unwrap() error { return e.error }
-
 // Again reports whether there is to be another attempt of an open that was begun then and has
 // come to *err: one a second for two minutes while the source, or the node with the copy of
 // it, is busy, or this process may open nothing more. That node may be making the copy, or be

@@ -34,12 +34,12 @@ func NewSizes() (*Sizes, error) {
 // Close ends the goroutines of the cache.
 func (s *Sizes) Close() { s.cache.Close() }
 
-func (s *Sizes) size(b *Batches, rank, step uint64, compute func() (int64, error)) (int64, error) {
+func (s *Sizes) size(of planned, compute func() (int64, error)) (int64, error) {
 	var key [32]byte
-	id := b.ID()
+	id := of.plan.ID()
 	copy(key[:], id[:])
-	binary.LittleEndian.PutUint64(key[16:], rank)
-	binary.LittleEndian.PutUint64(key[24:], step)
+	binary.LittleEndian.PutUint64(key[16:], of.rank)
+	binary.LittleEndian.PutUint64(key[24:], of.step)
 	k := string(key[:])
 	size, ok := s.cache.Get(k)
 	if ok {
@@ -90,13 +90,13 @@ func newAllMarks() *allMarks {
 
 // marks returns the marks of a batch, new ones if there are none. They stay until the
 // caller calls done, and then as long as there is room.
-func (a *allMarks) marks(b *Batches, rank, step uint64) (m *marks, done func()) {
-	id := batchID{b.ID(), rank, step}
+func (a *allMarks) marks(of planned) (m *marks, done func()) {
+	id := batchID{of.plan.ID(), of.rank, of.step}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.mu.byBatch[id]
 	if e == nil {
-		e = a.mu.order.PushFront(&usedMarks{marks: newMarks(b, rank, step), id: id})
+		e = a.mu.order.PushFront(&usedMarks{marks: newMarks(of), id: id})
 		a.mu.byBatch[id] = e
 		a.mu.count += e.Value.(*usedMarks).count()
 	}

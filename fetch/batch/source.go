@@ -50,6 +50,11 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 	return s
 }
 
+// notYet is the error of Reach if another attempt may come to something else.
+type notYet struct{ error }
+
+func (e notYet) Unwrap() error { return e.error }
+
 // Reach comes first in an open, and may have to be tried again: it returns nil if this
 // node knows no reason to wait. A source that does not answer is none: batches that are cached
 // are served, and a fetch of others fails.

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rankfs/fetch"
 	"rankfs/fetch/index"
 	"rankfs/fetch/peers"
 	"rankfs/meta"
@@ -39,21 +38,6 @@ type Version struct {
 	names   hostNames
 	heard   heard
 }
-
-// A Config describes the source of a version.
-type Config struct {
-	Source string // the URI
-	Root   string // that of the source which has the bytes, if it is made of another dataset
-	Origin string // the node that indexed it
-	Hash   string // of the index, in hex
-	Env    *fetch.Env
-	Owners *plan.Owners
-	Ask    Ask
-}
-
-// An Ask asks another node whether a dataset's source is unchanged, as Source.Data of that
-// node says. The error wraps meta.ErrStale if it is not. One that is nil asks no node.
-type Ask func(ctx context.Context, node string, dataset peers.ID) error
 
 // Open opens the version whose index is at path.
 func Open(path string, c Config) (*Version, error) {
