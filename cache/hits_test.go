@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,7 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
-	"rankfs/cache/simulate"
+	"rankfs/test/belady"
 )
 
 // A chunked series is one epoch of batches that all epochs have, in an order of
@@ -70,20 +69,14 @@ func epochsOf(base *testSeries, n int, shuffled bool) []*chunked {
 }
 
 // optimum is how many hits the best of all policies would have with so many places.
-func optimum(t *testing.T, all []*chunked, places, opens int) int {
-	s := simulate.Scenario{Nodes: 1, Ranks: 1, Epochs: len(all), Partitions: len(all[0].order), Bytes: []int64{1}, Memory: int64(places)}
+func optimum(all []*chunked, places int) int {
+	var uses []int
 	for _, p := range all {
-		reads := make([]uint32, len(p.order))
-		for i, chunk := range p.order {
-			reads[i] = uint32(chunk)
+		for _, chunk := range p.order {
+			uses = append(uses, int(chunk))
 		}
-		s.Reads = append(s.Reads, reads)
 	}
-	share, err := simulate.Optimum(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int(math.Round(share * float64(opens)))
+	return belady.Hits(uses, places)
 }
 
 // The cache finds nearly as much of five epochs in memory as the best of all
@@ -104,7 +97,7 @@ func TestHits(t *testing.T) {
 							opens++
 						}
 					}
-					hits, best := opens-int(k.Stats().Fills), optimum(t, all, places, opens)
+					hits, best := opens-int(k.Stats().Fills), optimum(all, places)
 					t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
 					if float64(hits) < 0.99*float64(best) {
 						t.Errorf("%d of %d opens found their batch in memory, the best of all policies %d", hits, opens, best)
@@ -137,7 +130,7 @@ func TestHitsOnDisk(t *testing.T) {
 					s := k.Stats()
 					t.Logf("epoch %d: fills %d restored %d", p.epoch, s.Fills-before.Fills, s.Restored-before.Restored)
 				}
-				hits, best := opens-int(k.Stats().Fills), optimum(t, all, places+onDisk, opens)
+				hits, best := opens-int(k.Stats().Fills), optimum(all, places+onDisk)
 				t.Logf("%d hits of %d, the best is %d: %.4f", hits, opens, best, float64(hits)/float64(best))
 				if float64(hits) < 0.95*float64(best) {
 					t.Errorf("%d of %d opens found their batch in memory or on disk, the best of all policies %d", hits, opens, best)

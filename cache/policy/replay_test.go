@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rankfs/cache/policy"
+	"rankfs/test/belady"
 )
 
 // epochs is a string of accesses: each epoch all items once, in order, in an
@@ -42,32 +43,6 @@ func after(accesses []int32, n int) []int {
 		seen[accesses[k]] = k
 	}
 	return next
-}
-
-// optimum counts the hits of Belady's rule with bypass, by looking at all that
-// is kept: nothing here is shared with what it is compared to.
-func optimum(accesses []int32, n, slabs int) (hits int) {
-	next, kept := after(accesses, n), map[int32]int{}
-	for k, i := range accesses {
-		if _, ok := kept[i]; ok {
-			hits++
-			delete(kept, i)
-		}
-		if next[k] < 0 {
-			continue
-		}
-		kept[i] = next[k]
-		if len(kept) > slabs {
-			worst := i
-			for j, at := range kept {
-				if at > kept[worst] {
-					worst = j
-				}
-			}
-			delete(kept, worst)
-		}
-	}
-	return hits
 }
 
 // A replay is a cache with nothing but a policy: every so many uses it chooses
@@ -181,7 +156,7 @@ func TestReplay(t *testing.T) {
 		for _, percent := range []int{10, 25, 50, 90} {
 			t.Run(fmt.Sprintf("%s/%d%%", order, percent), func(t *testing.T) {
 				slabs := n * percent / 100
-				best := float64(optimum(accesses, n, slabs))
+				best := float64(belady.Hits(accesses, slabs))
 				ratio := func(name string, horizon, every int) float64 {
 					return float64(newReplay(t, name, accesses, n, slabs, horizon, every).run()) / best
 				}

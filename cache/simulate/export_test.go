@@ -136,3 +136,37 @@ func (r *run) left() error {
 	}
 	return nil
 }
+
+// Uses are the uses of all epochs in order; of a partition in a batch there is one.
+func (s Scenario) Uses() (all []int32) {
+	s, err := s.withDefaults()
+	if err != nil {
+		panic(err)
+	}
+	f := newFuture(&s)
+	for epoch := range int64(s.Epochs) {
+		if epoch > 0 {
+			f.goOn()
+		}
+		for step := epoch * f.steps; step < (epoch+1)*f.steps; step++ {
+			for rank := range int32(s.ranks()) {
+				from := len(all)
+				f.batch(rank, step, func(p int32, _ int64) { all = append(all, p) })
+				all = distinct(all, from)
+			}
+		}
+	}
+	return all
+}
+
+// distinct leaves one of each from a place on.
+func distinct(all []int32, from int) []int32 {
+	seen, kept := make(map[int32]bool, len(all)-from), all[:from]
+	for _, p := range all[from:] {
+		if !seen[p] {
+			seen[p] = true
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}

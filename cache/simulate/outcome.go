@@ -72,29 +72,5 @@ func (e *Epoch) Stalled() float64 {
 	return sum / (sum + e.Working)
 }
 
-// Found is the share of the uses of all epochs that were at a level.
-func (o Outcome) Found(l policy.Level) float64 {
-	found, all := int64(0), int64(0)
-	for i := range o.Epochs {
-		found += o.Epochs[i].Uses[l]
-		for _, n := range o.Epochs[i].Uses {
-			all += n
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return float64(found) / float64(all)
-}
-
 // Last is the last epoch: the first ones find nothing or little in the cache.
 func (o Outcome) Last() *Epoch { return &o.Epochs[len(o.Epochs)-1] }
-
-// Seconds is the time of all epochs.
-func (o Outcome) Seconds() float64 {
-	sum := 0.0
-	for i := range o.Epochs {
-		sum += o.Epochs[i].Seconds
-	}
-	return sum
-}

@@ -20,7 +20,6 @@ type server struct {
 	queue    heap.Heap[transfer]
 
 	moved float64 // bytes, in all
-	busy  float64 // seconds
 }
 
 // A transfer is the use of a server by a chain. It ends when the server has advanced so far.
@@ -47,7 +46,6 @@ func (s *server) advance(now float64) {
 		by := (now - s.at) * s.speed()
 		s.advanced += by
 		s.moved += by * float64(n)
-		s.busy += now - s.at
 	}
 	s.at = now
 }

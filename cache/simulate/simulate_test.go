@@ -12,27 +12,27 @@ import (
 	"rankfs/meta"
 )
 
-// A belady wants nothing moved, and keeps what is used soonest.
-type belady struct{}
+// A soonest wants nothing moved, and keeps what is used soonest.
+type soonest struct{}
 
-func (belady) Choose(p *policy.Problem, levels []policy.Level) {
+func (soonest) Choose(p *policy.Problem, levels []policy.Level) {
 	for i := range p.Items {
 		levels[i] = p.Items[i].Now
 	}
 }
-func (belady) Worth(_ *policy.Item, next float64) float64 {
+func (soonest) Worth(_ *policy.Item, next float64) float64 {
 	return math.Max(-next, -1e18)
 }
 
 // An lru keeps what was used last.
-type lru struct{ belady }
+type lru struct{ soonest }
 
 func (lru) Worth(i *policy.Item, _ float64) float64 { return i.Last }
 
-func (belady) Divides() bool { return false }
+func (soonest) Divides() bool { return false }
 
 func byLRU() policy.Policy    { return lru{} }
-func byBelady() policy.Policy { return belady{} }
+func byBelady() policy.Policy { return soonest{} }
 
 const mib = 1 << 20
 
@@ -198,7 +198,7 @@ func TestWindowOfOrder(t *testing.T) {
 
 // towards wants all that is at one level at another.
 type towards struct {
-	belady
+	soonest
 	to policy.Level
 }
 

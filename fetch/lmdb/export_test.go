@@ -31,9 +31,16 @@ func Walk(file io.ReaderAt, size int64, db string) (records int, end int64, err 
 	return records, end, err
 }
 
-// Unheld returns nil if the attached snapshot is held, and otherwise why it is
-// not: then the source is stale as soon as a writer changes the file.
-func (s *Source) Unheld() error { return s.attached.unheld }
+// Unheld returns nil if the attached snapshot is held, and otherwise why it cannot be:
+// then the source is stale as soon as a writer changes the file.
+func (s *Source) Unheld() error {
+	at := s.attached
+	if at.hold != nil {
+		return nil
+	}
+	_, err := new(Holds).hold(at.place, at.id, at.head)
+	return err
+}
 
 // Readers lists the table of readers of the lock file that s uses.
 func (s *Source) Readers() (lines []string) {

@@ -120,7 +120,6 @@ type snapshot struct {
 	head    head
 	version version
 	hold    *hold
-	unheld  error // why there is no hold
 
 	mu struct {
 		sync.Mutex
@@ -185,7 +184,7 @@ func take(at place, holds *Holds) (*snapshot, error) {
 		if s.head, s.version, s.id, err = observe(f); err != nil {
 			break
 		}
-		s.hold, s.unheld = holds.hold(at, s.id, s.head)
+		s.hold, _ = holds.hold(at, s.id, s.head) // without one it is stale as soon as a writer changes the file
 		if s.hold == nil || s.hold.id == s.head.txn {
 			return s, nil
 		}

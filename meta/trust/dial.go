@@ -93,7 +93,6 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 		c.raw.Close()
 		return nil, net.ErrClosed
 	}
-	p.mu.dialled++
 	p.add(c)
 	return c, nil
 }

@@ -51,12 +51,10 @@ func DialLimits(p *Port) int {
 
 // Stats are counts since the port was opened, and of now.
 type Stats struct {
-	Accepted uint64 // connections that went to a listener
-	Dialled  uint64
-	Refused  map[string]uint64 // by reason
-	In, Out  int               // connections of now: accepted, dialled
-	Pending  int               // of now, that have shown no certificate
-	Waiting  int               // of now, for their listener to take them
+	Refused map[string]uint64 // by reason
+	In, Out int               // connections of now: accepted, dialled
+	Pending int               // of now, that have shown no certificate
+	Waiting int               // of now, for their listener to take them
 }
 
 // Stats returns what the port has seen.
@@ -64,7 +62,7 @@ func (p *Port) Stats() Stats {
 	s := Stats{Refused: p.ledger.snapshot(), Pending: p.pending.count()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Accepted, s.Dialled, s.In, s.Out = p.mu.accepted, p.mu.dialled, p.mu.in, p.mu.out
+	s.In, s.Out = p.mu.in, p.mu.out
 	for _, l := range p.mu.listeners {
 		s.Waiting += l.waiting
 	}

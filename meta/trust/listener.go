@@ -62,7 +62,6 @@ func (p *Port) deliver(l *listener, c *conn) {
 	p.mu.Lock()
 	gone := l.shutdown
 	if !gone {
-		p.mu.accepted++
 		l.queue <- c
 	}
 	p.mu.Unlock()

@@ -43,8 +43,6 @@ type Port struct {
 		in, out    int                           // connections; out counts those being dialled too
 		listeners  map[Protocol]*listener
 		dialLimits map[string]*dialLimit // by address
-		accepted   uint64
-		dialled    uint64
 	}
 }
 

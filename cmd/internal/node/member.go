@@ -26,18 +26,17 @@ import (
 // A member is this node as one of its cluster. A node alone is a cluster of one,
 // which listens on loopback.
 type member struct {
-	machine   *state.Machine
-	authority *trust.Authority
-	port      *trust.Port
-	group     *group.Group
-	wire      *wire.Client // to other nodes
-	peers     *peers.Client
-	server    *wire.Server // of what others ask for
-	owners    *plan.Owners
-	host      string // by which the node was admitted, and its cluster knows it
-	called    string // what the host is called now
-	joined    bool   // the cluster just now
-	log       *slog.Logger
+	machine *state.Machine
+	port    *trust.Port
+	group   *group.Group
+	wire    *wire.Client // to other nodes
+	peers   *peers.Client
+	server  *wire.Server // of what others ask for
+	owners  *plan.Owners
+	host    string // by which the node was admitted, and its cluster knows it
+	called  string // what the host is called now
+	joined  bool   // the cluster just now
+	log     *slog.Logger
 }
 
 // openMember enters the cluster that the state directory is of, or joins the one
@@ -63,7 +62,6 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 	if err != nil {
 		return nil, err
 	}
-	m.authority = authority
 	m.port, err = trust.Open(ctx, trust.Config{
 		TCP: tcp, Authority: authority, Identity: identity, Log: c.Log,
 		Allowed: m.machine.Admits,
