@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // A Dir is a directory for slabs and its budget in real bytes: blocks on disk,
@@ -91,7 +92,7 @@ func (c Config) Try() error {
 	}
 	first := make(map[spot]string)
 	return c.enter(func(dir Dir) error {
-		at, err := watch(newHealth(dir.Path, c), func(*operation) (spot, error) { return tryPlace(dir.Path) }, nil)
+		at, err := watch(newHealth(dir.Path, c), slowdisk.Once(func() (spot, error) { return tryPlace(dir.Path) }), nil)
 		if err != nil {
 			return err
 		}

@@ -176,7 +176,7 @@ func TestIndexNotBelieved(t *testing.T) {
 	if d.index.load(p) || d.slabs.mu.End() != 1 || d.budget.mu.used != 0 {
 		t.Errorf("%d rows, %d bytes used", d.slabs.mu.End(), d.budget.mu.used)
 	}
-	d.health.operations.Wait()
+	d.health.disk.Wait()
 	if _, err := os.Stat(d.path + "/" + indexName); err == nil {
 		t.Error("it is still there")
 	}

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // A directory is one directory of a tier: what its parts know, put together. It has no
 // lock of its own; what each part guards, and when it may be taken, is said where the
 // part's type begins.
 //
-// Calls that its disk may never answer run as operations of its health (operation.go), but for one
-// between the operations of a write: how much the file system has free.
+// Calls that its disk may never answer are work of meta/slowdisk, but for one amid a write: how
+// much the file system has free.
 type directory struct {
 	path     string
 	config   Config
@@ -53,13 +54,13 @@ func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 
 // enter opens the directory and finds what is in it.
 func (d *directory) enter(create bool) error {
-	p, err := watch(d.health, func(*operation) (*place, error) { return openPlace(d.path, create, d.systems) }, (*place).close)
+	p, err := watch(d.health, slowdisk.Once(func() (*place, error) { return openPlace(d.path, create, d.systems) }), (*place).close)
 	if err != nil {
 		return err
 	}
 	d.slabs.enter(p)
 	if d.index.load(p) {
-		d.health.operations.Go(func() { d.lister.seeNames(p) }) // meanwhile it is read, but not written
+		d.health.listing.Go(func() { d.lister.seeNames(p) }) // meanwhile it is read, but not written
 		return nil
 	}
 	return d.lister.list(p)
@@ -153,7 +154,7 @@ func (d *directory) seeWritable() {
 	if err != nil {
 		return
 	}
-	err = d.health.do(func(*operation) error { return p.writable() })
+	err = d.health.call(p.writable)
 	if err == nil || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
 		d.health.mayWrite(err)
 	}
@@ -162,12 +163,12 @@ func (d *directory) seeWritable() {
 // revive finds out whether the directory can be used again, and enters it anew
 // if it is another one by now.
 func (d *directory) revive() error {
-	if d.health.stuck() > 0 {
+	if d.health.disk.Silent() {
 		return errStuck
 	}
 	p, origin := d.slabs.where()
 	if p != nil {
-		err := d.health.do(func(*operation) error { return p.probe(d.path) })
+		err := d.health.call(func() error { return p.probe(d.path) })
 		if again := err == nil && !p.seen(); !again && !errors.Is(err, errGone) {
 			return err
 		}
@@ -176,7 +177,7 @@ func (d *directory) revive() error {
 		p.close()
 	}
 	if origin != nil {
-		if err := d.health.do(func(*operation) error { return origin.mayReturn(d.path) }); err != nil {
+		if err := d.health.call(func() error { return origin.mayReturn(d.path) }); err != nil {
 			return err
 		}
 	}

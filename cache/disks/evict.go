@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // An evictor makes room in a directory: within its budget, and on its file system.
@@ -187,26 +188,31 @@ func (v *evictor) remove(s *slab) error {
 	v.mu.Lock()
 	v.mu.removing++
 	v.mu.Unlock()
-	return v.health.do(func(*operation) error {
+	return v.health.finish(func(w *slowdisk.Work) error {
 		defer v.endRemoval()
-		f, openErr := s.place.open(s.name())
-		err := s.place.root.Remove(s.name())
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			if openErr == nil {
-				f.Close()
-			}
-			v.slabs.stay(s)
-			v.health.fail(fmt.Errorf("remove slab: %w", err), false)
-			return err
-		}
-		if openErr != nil { // nothing is there, or nothing can be known of it
-			v.slabs.unlink(s, nil)
-			v.budget.add(-s.real)
-		} else if !v.slabs.unlink(s, f) {
-			v.unlinked.free(f, s.real)
-		}
-		return nil
+		return w.Do(func() error { return v.unlink(s) })
 	})
+}
+
+// unlink is remove as the disk does it.
+func (v *evictor) unlink(s *slab) error {
+	f, openErr := s.place.open(s.name())
+	err := s.place.root.Remove(s.name())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if openErr == nil {
+			f.Close()
+		}
+		v.slabs.stay(s)
+		v.health.fail(fmt.Errorf("remove slab: %w", err), false)
+		return err
+	}
+	if openErr != nil { // nothing is there, or nothing can be known of it
+		v.slabs.unlink(s, nil)
+		v.budget.add(-s.real)
+	} else if !v.slabs.unlink(s, f) {
+		v.unlinked.free(f, s.real)
+	}
+	return nil
 }
 
 func (v *evictor) endRemoval() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"rankfs/meta/slowdisk"
 )
 
 // A File is one that is made in a directory and does not change after that: a slab, or
@@ -21,8 +23,8 @@ import (
 //   - One that is not sealed is discarded, or gone on with by the next daemon, or swept
 //     by it, as the kind of file has it.
 //
-// No lock guards it. The exported methods run as operations, and fail at once if the directory
-// is not read now, so that what a stuck disk does late is over before any other call.
+// No lock guards it. The exported methods are watched, and fail at once if the directory is not
+// read now, so that what a silent disk does late is over before any other call.
 // They may be called concurrently, but for Seal and Close.
 type File struct {
 	health  *health
@@ -49,17 +51,14 @@ func (p *place) create(h *health, name string, flag int, size int64, durable boo
 	return &File{h, p, name, f, durable}, err
 }
 
-// write writes bytes in steps, each of which is a sign of life, for as long as the
-// caller waits: then they may change.
-func (f *File) write(op *operation, b []byte, off int64) error {
+// write writes bytes, so many at a time, for as long as the caller waits: then they may change.
+func (f *File) write(w *slowdisk.Work, b []byte, off int64) error {
 	// A write gets the largest folio that fits, and ranks feel that.
-	const step = 4 << 20
-	for at := 0; at < len(b); at += step {
-		if _, err := f.file.WriteAt(b[at:min(at+step, len(b))], off+int64(at)); err != nil {
+	const most = 4 << 20
+	to := w.File(f.file)
+	for at := 0; at < len(b); at += most {
+		if _, err := to.WriteAt(b[at:min(at+most, len(b))], off+int64(at)); err != nil {
 			return err
-		}
-		if !op.alive() {
-			return errStuck
 		}
 	}
 	return nil
@@ -95,34 +94,36 @@ func (p *place) sync(folder string) error {
 }
 
 // feed hashes bytes of a file, and copies them to mem if that is anything.
-func feed(op *operation, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
+func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
 	scratch, err := unix.Mmap(-1, 0, window, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, unix.ENFILE)
 	}
 	defer unix.Munmap(scratch)
+	from := w.File(f)
 	for at := int64(0); at < size; {
-		n, err := f.ReadAt(scratch[:min(window, size-at)], off+at)
+		n, err := from.ReadAt(scratch[:min(window, size-at)], off+at)
 		if n == 0 || err != nil && err != io.EOF {
 			return fmt.Errorf("read at byte %d: %w", off+at, err)
 		}
 		_, _ = h.Write(scratch[:n])
-		if mem != nil && !op.give(mem[at:], scratch[:n]) {
-			return errStuck
+		if mem != nil {
+			if err := w.Give(mem[at:], scratch[:n]); err != nil {
+				return err
+			}
 		}
 		at += int64(n)
-		op.alive()
 	}
 	return nil
 }
 
-// ask runs an operation on what is not a slab, unless the directory is not read now.
-func ask[T any](h *health, f func(*operation) (T, error), undo func(T)) (T, error) {
+// ask is watch for what is not a slab, unless the directory is not read now.
+func ask[T any](h *health, work func(*slowdisk.Work) (T, error), undo func(T)) (T, error) {
 	if err := h.unreadable(); err != nil {
 		var none T
 		return none, fmt.Errorf("nvme directory %s: %w: %w", h.dir, errUnreadable, err)
 	}
-	v, err := watch(h, f, undo)
+	v, err := watch(h, work, undo)
 	if errors.Is(err, errStuck) { // which is no lack of room to a file that has its own
 		err = fmt.Errorf("nvme directory %s: %w", h.dir, errStuck)
 	}
@@ -130,8 +131,8 @@ func ask[T any](h *health, f func(*operation) (T, error), undo func(T)) (T, erro
 }
 
 // do is ask for what returns nothing.
-func (f *File) do(run func(*operation) error) error {
-	_, err := ask(f.health, func(op *operation) (struct{}, error) { return struct{}{}, run(op) }, nil)
+func (f *File) do(work func(*slowdisk.Work) error) error {
+	_, err := ask(f.health, slowdisk.Plain(work), nil)
 	return err
 }
 
@@ -152,14 +153,17 @@ func (f *File) Size() (size int64, err error) {
 // a last sync then finds little to do. When it has returned the caller may change b; after an
 // error what is written is not known.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
-	err := f.do(func(op *operation) error {
-		if err := f.write(op, b, off); err != nil {
+	err := f.do(func(w *slowdisk.Work) error {
+		if err := f.write(w, b, off); err != nil {
 			return err
 		}
-		if f.durable && len(b) >= window {
-			_ = unix.SyncFileRange(int(f.file.Fd()), off, int64(len(b)), unix.SYNC_FILE_RANGE_WRITE)
+		if !f.durable || len(b) < window {
+			return nil
 		}
-		return nil
+		return w.Do(func() error {
+			_ = unix.SyncFileRange(int(f.file.Fd()), off, int64(len(b)), unix.SYNC_FILE_RANGE_WRITE)
+			return nil
+		})
 	})
 	if err != nil {
 		return 0, err
@@ -169,7 +173,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 
 // ReadAt reads all of b.
 func (f *File) ReadAt(b []byte, off int64) (int, error) {
-	err := f.do(func(op *operation) error { return feed(op, xxhash.New(), f.file, off, int64(len(b)), b) })
+	err := f.do(func(w *slowdisk.Work) error { return feed(w, xxhash.New(), f.file, off, int64(len(b)), b) })
 	if err != nil {
 		return 0, err
 	}
@@ -179,18 +183,22 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 // Sum hashes bytes of the file.
 func (f *File) Sum(off, size int64) (uint64, error) {
 	sum := xxhash.New()
-	if err := f.do(func(op *operation) error { return feed(op, sum, f.file, off, size, nil) }); err != nil {
+	if err := f.do(func(w *slowdisk.Work) error { return feed(w, sum, f.file, off, size, nil) }); err != nil {
 		return 0, err
 	}
 	return sum.Sum64(), nil
 }
 
 // Sync has the disk take what was written.
-func (f *File) Sync() error { return f.do(func(*operation) error { return f.file.Sync() }) }
+func (f *File) Sync() error {
+	return f.do(func(w *slowdisk.Work) error { return w.File(f.file).Sync() })
+}
 
 // Seal gives the file its name in its folder. A durable one lasts when it has returned.
 func (f *File) Seal(name string) error {
-	return f.do(func(*operation) error { return f.seal(filepath.Join(filepath.Dir(f.name), name)) })
+	return f.do(func(w *slowdisk.Work) error {
+		return w.Do(func() error { return f.seal(filepath.Join(filepath.Dir(f.name), name)) })
+	})
 }
 
 // Close closes the file. It need not be sealed.

@@ -5,11 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"rankfs/meta/slowdisk"
 )
 
 // A Folder is where files that are not slabs lie in a directory, for as long as the
-// directory is in one place. There may be no such folder yet. Its methods run as operations of
-// the directory's disk, and may be called concurrently.
+// directory is in one place. There may be no such folder yet. Its methods are watched,
+// and may be called concurrently.
 type Folder struct {
 	health *health
 	place  *place
@@ -34,36 +36,50 @@ func (f *Folder) Path(name string) string { return filepath.Join(f.health.dir, f
 
 // List has the files in it.
 func (f *Folder) List() ([]fs.FileInfo, error) {
-	return ask(f.health, func(op *operation) (found []fs.FileInfo, err error) {
-		dir, err := f.place.root.Open(f.name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		names, err := dir.Readdirnames(-1)
+	return ask(f.health, func(w *slowdisk.Work) (found []fs.FileInfo, err error) {
+		var names []string
+		err = w.Do(func() (err error) {
+			names, err = f.names()
+			return err
+		})
 		for _, name := range names {
-			op.alive()
-			if info, err := f.place.root.Lstat(filepath.Join(f.name, name)); err == nil && info.Mode().IsRegular() {
-				found = append(found, info)
+			if err := w.Do(func() error {
+				info, err := f.place.root.Lstat(filepath.Join(f.name, name))
+				if err == nil && info.Mode().IsRegular() {
+					found = append(found, info)
+				}
+				return nil
+			}); err != nil {
+				return nil, err
 			}
 		}
 		return found, err
 	}, nil)
 }
 
+// names are those in it; none if there is no such folder.
+func (f *Folder) names() ([]string, error) {
+	dir, err := f.place.root.Open(f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Readdirnames(-1)
+}
+
 // Has reports whether there is a file of that name, as far as its disk says.
 func (f *Folder) Has(name string) bool {
-	info, err := ask(f.health, func(*operation) (fs.FileInfo, error) { return f.place.root.Lstat(filepath.Join(f.name, name)) }, nil)
+	info, err := ask(f.health, slowdisk.Once(func() (fs.FileInfo, error) { return f.place.root.Lstat(filepath.Join(f.name, name)) }), nil)
 	return err == nil && info.Mode().IsRegular()
 }
 
 // Open opens a file that is there, to read it and to mend it.
 func (f *Folder) Open(name string) (*File, error) {
 	path := filepath.Join(f.name, name)
-	file, err := ask(f.health, func(*operation) (*os.File, error) { return f.place.root.OpenFile(path, os.O_RDWR, 0) },
+	file, err := ask(f.health, slowdisk.Once(func() (*os.File, error) { return f.place.root.OpenFile(path, os.O_RDWR, 0) }),
 		func(f *os.File) { f.Close() })
 	if err != nil {
 		return nil, err
@@ -73,13 +89,13 @@ func (f *Folder) Open(name string) (*File, error) {
 
 // Remove removes files, if they are there.
 func (f *Folder) Remove(names ...string) error {
-	_, err := ask(f.health, func(*operation) (none struct{}, err error) {
+	_, err := ask(f.health, slowdisk.Once(func() (none struct{}, err error) {
 		for _, name := range names {
 			if gone := f.place.root.Remove(filepath.Join(f.name, name)); !errors.Is(gone, fs.ErrNotExist) {
 				err = errors.Join(err, gone)
 			}
 		}
 		return none, err
-	}, nil)
+	}), nil)
 	return err
 }

@@ -10,31 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
-// A health has the state of a directory's disk, and the operations that its disk was
-// given:
+// A health has the state of a directory's disk:
 //
 //   - A failure that has a cause suspends the directory: nothing is written to it until
 //     its time is over. While it is unreadable it is not read either, until heal. One that is
 //     read-only is over when files can be made in it again.
-//   - An operation that was given up counts as stuck until the disk has answered. Meanwhile the
-//     directory is unreadable, as it does not recover before that.
+//   - While the disk is silent the directory is unreadable, as it does not recover before all
+//     work that was left behind has ended.
 //
 // Its lock is held within its methods only, and no other is taken meanwhile.
 type health struct {
-	dir        string
-	suspend    time.Duration
-	patience   time.Duration
-	log        *slog.Logger
-	failing    chan struct{} // one token: it is not to be read
-	operations sync.WaitGroup
+	dir      string
+	suspend  time.Duration
+	patience time.Duration
+	log      *slog.Logger
+	failing  chan struct{} // one token: it is not to be read
+	disk     slowdisk.Disk
+	listing  sync.WaitGroup // of its names, while it is used
 
 	mu struct {
 		sync.Mutex
 		failure failure
 		full    time.Time // until then the file system counts as full
-		stuck   int       // operations that were given up and have not come back
 	}
 }
 
@@ -174,25 +174,11 @@ func (h *health) heal() {
 	h.log.Info("nvme directory is used again", "dir", h.dir)
 }
 
-// stuck is the number of operations that were given up and have not come back.
-func (h *health) stuck() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.mu.stuck
-}
-
-// addStuck counts operations that are given up, or that have come back.
-func (h *health) addStuck(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.mu.stuck += n
-}
-
 // idle waits until the disk has answered all that it was asked, for as long as its
 // patience lasts.
 func (h *health) idle() error {
 	idle := make(chan struct{})
-	go func() { h.operations.Wait(); close(idle) }()
+	go func() { h.listing.Wait(); h.disk.Wait(); close(idle) }()
 	timer := time.NewTimer(h.patience)
 	defer timer.Stop()
 	select {

@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // The index file has a header, a row for each slab, the one used longest
@@ -135,17 +136,17 @@ type index struct {
 // load enters the slabs that the index of their place tells of, and reports
 // whether there was one that can be used.
 func (x *index) load(p *place) bool {
-	err := x.health.do(func(op *operation) error { return x.read(op, p) })
+	err := x.health.do(func(w *slowdisk.Work) error { return x.read(w, p) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		x.health.log.Warn("nvme index not used: looking through the names", "dir", x.health.dir, "cause", err)
-		_ = x.health.do(func(*operation) error { return p.root.Remove(indexName) })
+		_ = x.health.call(func() error { return p.root.Remove(indexName) })
 	}
 	return err == nil
 }
 
 // read reads the index twice, for none of it is believed before all of it
 // is known to be right.
-func (x *index) read(op *operation, p *place) error {
+func (x *index) read(w *slowdisk.Work, p *place) error {
 	f, err := p.open(indexName)
 	if err != nil {
 		return err
@@ -165,12 +166,7 @@ func (x *index) read(op *operation, p *place) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		if err := scanIndex(f, info.Size(), func(items []item) error {
-			if !op.alive() {
-				return errStuck
-			}
-			return take(items)
-		}); err != nil {
+		if err := scanIndex(w.File(f), info.Size(), take); err != nil {
 			return err
 		}
 	}
@@ -215,22 +211,23 @@ func (x *index) save() error {
 	if err := x.evictor.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
 		return err
 	}
-	return x.health.do(func(op *operation) error {
-		u, err := x.evictor.begin(p, indexSize(most), nil)
+	return x.health.refusal(x.health.do(func(w *slowdisk.Work) error {
+		var u *unfinished
+		err := w.Do(func() (err error) {
+			u, err = x.evictor.begin(p, indexSize(most), nil)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		if err = x.fill(op, u, most); err == nil {
-			err = u.seal(indexName)
-		}
-		if err != nil {
-			u.drop()
-			return x.health.refusal(refused(err))
+		if err = x.fill(w, u, most); err != nil {
+			u.dropBy(w)
+			return refused(err)
 		}
 		u.file.Close()
 		x.wrote(p, u.real, change)
 		return nil
-	})
+	}))
 }
 
 // stale is the number of slabs that the index is to tell of at most, and where, if it does
@@ -260,26 +257,27 @@ func (x *index) wrote(p *place, real int64, change uint64) {
 }
 
 // fill writes an index of so many slabs at most.
-func (x *index) fill(op *operation, u *unfinished, most int) error {
+func (x *index) fill(w *slowdisk.Work, u *unfinished, most int) error {
 	x.rewind()
-	size, err := writeIndex(u.file, func(items []item) ([]item, error) {
-		if !op.alive() {
-			return nil, errStuck
-		}
+	size, err := writeIndex(w.File(u.file), func(items []item) ([]item, error) {
 		items = x.tellOn(items, most)
 		most -= len(items)
 		return items, nil
 	})
-	if err == nil {
-		err = u.file.Truncate(size) // slabs have gone meanwhile
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = u.weigh()
+	err = w.Do(func() error {
+		if err := u.file.Truncate(size); err != nil { // slabs have gone meanwhile
+			return err
+		}
+		return u.weigh()
+	})
+	if err != nil {
+		return err
 	}
-	if err == nil && !op.alive() {
-		err = errStuck // and perhaps another one has been written since
-	}
-	return err
+	// Not once it is left behind: perhaps another one has been written since.
+	return w.Do(func() error { return u.seal(indexName) })
 }
 
 // rewind has tellOn begin with the slab used longest ago.

@@ -1,13 +1,19 @@
 package disks
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"rankfs/meta/slowdisk"
 )
+
+var errClosing = errors.New("the tier is being closed")
 
 // found is a slab of an earlier daemon that no index told of.
 type found struct {
@@ -35,7 +41,7 @@ func (l *lister) seeNames(p *place) {
 // without a file are forgotten, unfinished files of an earlier daemon are removed,
 // and foreign files are left alone. Then slabs may be written.
 func (l *lister) list(p *place) error {
-	all, err := watch(l.health, func(op *operation) ([]found, error) { return l.names(op, p) }, nil)
+	all, err := watch(l.health, func(w *slowdisk.Work) ([]found, error) { return l.names(w, p) }, nil)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -43,7 +49,7 @@ func (l *lister) list(p *place) error {
 	slices.SortStableFunc(all, func(a, b found) int { return a.when.Compare(b.when) })
 	for _, f := range all {
 		if taken := l.adopt(p, f); taken {
-			_ = l.health.do(func(*operation) error { return p.root.Remove(f.name()) })
+			_ = l.health.call(func() error { return p.root.Remove(f.name()) })
 		}
 	}
 	close(p.listed)
@@ -51,29 +57,36 @@ func (l *lister) list(p *place) error {
 	return nil
 }
 
-// names lists the slabs of a directory that are not known yet. It stops if the disk was silent
-// for too long, or the tier is closed.
-func (l *lister) names(op *operation, p *place) (all []found, err error) {
-	dir, err := p.root.Open(".")
+// names lists the slabs of a directory that are not known yet. It stops if it is left
+// behind, or the tier is closed.
+func (l *lister) names(w *slowdisk.Work, p *place) (all []found, err error) {
+	var dir *os.File
+	err = w.Do(func() (err error) {
+		dir, err = p.root.Open(".")
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	for {
-		names, err := dir.Readdirnames(1024)
-		for _, name := range names {
-			if f, ok := l.see(p, name); ok {
-				all = append(all, f)
+		err := w.Do(func() error {
+			names, err := dir.Readdirnames(1024)
+			for _, name := range names {
+				if f, ok := l.see(p, name); ok {
+					all = append(all, f)
+				}
 			}
-		}
+			return err
+		})
 		if err == io.EOF {
 			return all, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !op.alive() || l.closing.Load() {
-			return nil, errStuck
+		if l.closing.Load() {
+			return nil, errClosing
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // A Reservation is room for files that are not slabs, in one of a tier's directories.
@@ -139,7 +140,7 @@ func (r *Reservation) charge() bool {
 // its blocks, or opens one that an earlier attempt left there.
 func (r *Reservation) Make(folder, name string, size int64) (*File, error) {
 	defer r.made(r.place.blocks(size)) // from here on the file system counts them
-	return ask(r.dir.health, func(*operation) (*File, error) {
+	return ask(r.dir.health, slowdisk.Once(func() (*File, error) {
 		if err := r.place.root.MkdirAll(folder, 0700); err != nil {
 			return nil, err
 		}
@@ -154,7 +155,7 @@ func (r *Reservation) Make(folder, name string, size int64) (*File, error) {
 			f.Close()
 		}
 		return f, err
-	}, func(f *File) { f.Close() })
+	}), func(f *File) { f.Close() })
 }
 
 // made counts bytes as pending no more.

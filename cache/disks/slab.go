@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // A Slab is an open slab, until Release. It may be read concurrently.
@@ -42,7 +43,7 @@ func (s *Slab) Check() error {
 	if _, still, err := s.slab.still(s.file, right, r.trust); err == nil && still {
 		return nil // without a goroutine
 	}
-	err := r.health.do(func(op *operation) error { return r.check(op, s.file, s.slab, right) })
+	err := r.health.do(func(w *slowdisk.Work) error { return r.check(w, s.file, s.slab, right) })
 	if err != nil && !meta.OutOfFiles(err) {
 		r.reject(s.slab, err)
 	}
@@ -85,7 +86,7 @@ func (r *reader) miss() {
 	if err != nil {
 		return
 	}
-	if err := r.health.do(func(*operation) error { return p.probe(r.health.dir) }); err != nil {
+	if err := r.health.call(func() error { return p.probe(r.health.dir) }); err != nil {
 		r.health.fail(err, true)
 	}
 }
@@ -115,7 +116,7 @@ func (r *reader) open(k Key) (*Slab, error) {
 	if s == nil {
 		return nil, nil
 	}
-	f, err := watch(r.health, func(op *operation) (*os.File, error) { return r.read(op, s, right) }, func(f *os.File) { f.Close() })
+	f, err := watch(r.health, func(w *slowdisk.Work) (*os.File, error) { return r.read(w, s, right) }, func(f *os.File) { f.Close() })
 	if err == nil {
 		return &Slab{from: r, slab: s, file: f}, nil
 	}
@@ -134,17 +135,13 @@ func (r *reader) copyOf(k Key, mem []byte) (ok bool, err error) {
 	if s.size != int64(len(mem)) {
 		return false, nil
 	}
-	err = r.health.do(func(op *operation) error {
-		f, err := s.place.open(s.name())
+	err = r.health.do(func(w *slowdisk.Work) error {
+		f, changed, _, err := s.open(w, proof{}, 0)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		changed, _, err := s.still(f, proof{}, 0)
-		if err != nil {
-			return err
-		}
-		return r.prove(op, f, s, changed, mem)
+		return r.prove(w, f, s, changed, mem)
 	})
 	if err == nil {
 		return true, nil
@@ -155,30 +152,39 @@ func (r *reader) copyOf(k Key, mem []byte) (ok bool, err error) {
 // read opens a slab's file and makes sure that its bytes are right. It need not hash
 // them if this daemon has hashed or written them, no process has written to the file
 // since, and they either stayed in the page cache or were hashed a moment ago.
-func (r *reader) read(op *operation, s *slab, right proof) (*os.File, error) {
-	f, err := s.place.open(s.name())
+func (r *reader) read(w *slowdisk.Work, s *slab, right proof) (*os.File, error) {
+	f, changed, still, err := s.open(w, right, r.trust)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(op, f, s, right); err != nil {
+	if still {
+		return f, nil
+	}
+	if err := r.prove(w, f, s, changed, nil); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (r *reader) check(op *operation, f *os.File, s *slab, right proof) error {
-	changed, still, err := s.still(f, right, r.trust)
+// check is read for a file that is open.
+func (r *reader) check(w *slowdisk.Work, f *os.File, s *slab, right proof) error {
+	var changed unix.Timespec
+	still := false
+	err := w.Do(func() (err error) {
+		changed, still, err = s.still(f, right, r.trust)
+		return err
+	})
 	if err != nil || still {
 		return err
 	}
-	return r.prove(op, f, s, changed, nil)
+	return r.prove(w, f, s, changed, nil)
 }
 
 // prove reads all of a slab, into mem if that is anything, and notes that it is
 // right as of a change of its file.
-func (r *reader) prove(op *operation, f *os.File, s *slab, changed unix.Timespec, mem []byte) error {
-	if err := verify(op, f, s.label, mem); err != nil {
+func (r *reader) prove(w *slowdisk.Work, f *os.File, s *slab, changed unix.Timespec, mem []byte) error {
+	if err := verify(w, f, s.label, mem); err != nil {
 		return err
 	}
 	r.slabs.proven(s, proof{time.Now(), changed})

@@ -1,6 +1,10 @@
 package disks
 
-import "os"
+import (
+	"os"
+
+	"rankfs/meta/slowdisk"
+)
 
 // An unfinished file is to be a slab, or the index. What it takes is in the budget.
 type unfinished struct {
@@ -40,6 +44,14 @@ func (u *unfinished) weigh() error {
 	u.evictor.budget.add(real - u.real)
 	u.real = real
 	return u.evictor.trim(u.spare)
+}
+
+// dropBy is drop by work that may be left behind.
+func (u *unfinished) dropBy(w *slowdisk.Work) {
+	_ = w.Undo(func() error {
+		u.drop()
+		return nil
+	})
 }
 
 // drop removes the file.

@@ -3,6 +3,8 @@ package disks
 import (
 	"os"
 	"sync"
+
+	"rankfs/meta/slowdisk"
 )
 
 // unlinked are the files that have no name any more but are still mapped by ranks:
@@ -28,7 +30,12 @@ type dying struct {
 
 // add gives back a file that has no name.
 func (n *unlinked) add(f *os.File, real int64) {
-	_ = n.health.do(func(*operation) error { n.free(f, real); return nil })
+	_ = n.health.finish(func(w *slowdisk.Work) error {
+		return w.Do(func() error {
+			n.free(f, real)
+			return nil
+		})
+	})
 }
 
 // free closes a file without a name, which frees its blocks, unless a rank still

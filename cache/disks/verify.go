@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/slowdisk"
 )
 
 // still reports whether what was proven holds, as far as can be said without
@@ -31,6 +32,20 @@ func (s *slab) still(f *os.File, right proof, trust time.Duration) (changed unix
 		return changed, false, nil
 	}
 	return changed, time.Since(right.at) < trust || resident(f, s.size), nil
+}
+
+// open opens the file of a slab, of which it says what still does.
+func (s *slab) open(w *slowdisk.Work, right proof, trust time.Duration) (f *os.File, changed unix.Timespec, ok bool, err error) {
+	err = w.Do(func() (err error) {
+		if f, err = s.place.open(s.name()); err != nil {
+			return err
+		}
+		if changed, ok, err = s.still(f, right, trust); err != nil {
+			f.Close()
+		}
+		return err
+	})
+	return f, changed, ok, err
 }
 
 // answers reports whether a file can be read, without waiting for its disk: one
@@ -55,9 +70,9 @@ func resident(f *os.File, size int64) bool {
 // verify compares a file with its label, and copies what it compares to mem if
 // that is anything. Earlier versions summed the bytes
 // alone, which is tried second: it is read again if it is theirs, or damaged.
-func verify(op *operation, f *os.File, l label, mem []byte) error {
+func verify(w *slowdisk.Work, f *os.File, l label, mem []byte) error {
 	for _, h := range []*xxhash.Digest{newSum(l.key, l.size), xxhash.New()} {
-		if err := feed(op, h, f, 0, l.size, mem); err != nil {
+		if err := feed(w, h, f, 0, l.size, mem); err != nil {
 			return err
 		}
 		if h.Sum64() == l.sum {

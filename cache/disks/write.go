@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/fault"
+	"rankfs/meta/slowdisk"
 )
 
 // A producer writes a whole slab into a file that has its size and its blocks
@@ -24,19 +25,22 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 	if err := d.evictor.reserve(p, p.blocks(size), may); err != nil {
 		return err
 	}
-	u, err := watch(d.health, func(*operation) (*unfinished, error) { return d.evictor.begin(p, size, may) }, (*unfinished).drop)
+	u, err := watch(d.health, slowdisk.Once(func() (*unfinished, error) { return d.evictor.begin(p, size, may) }), (*unfinished).drop)
 	if err != nil {
 		return d.health.refusal(err)
 	}
 	sum, err := produce(u.File)
 	if err != nil {
-		_ = d.health.do(func(*operation) error { u.drop(); return nil })
+		_ = d.health.finish(func(w *slowdisk.Work) error {
+			u.dropBy(w)
+			return nil
+		})
 		return d.health.refusal(err)
 	}
-	return d.health.refusal(d.health.do(func(op *operation) error {
-		err := d.publish(op, u, label{k, size, sum})
+	return d.health.refusal(d.health.finish(func(w *slowdisk.Work) error {
+		err := d.publish(w, u, label{k, size, sum})
 		if err != nil {
-			u.drop()
+			u.dropBy(w)
 		}
 		return err
 	}))
@@ -45,7 +49,7 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 // copyOut writes mem, which may change as soon as copyOut has returned: what is
 // written then gets no name.
 func (f *File) copyOut(mem []byte) error {
-	return refused(f.health.do(func(op *operation) error { return f.write(op, mem, 0) }))
+	return refused(f.health.do(func(w *slowdisk.Work) error { return f.write(w, mem, 0) }))
 }
 
 // fillMapped lets fill write the slab through a mapping of its file, which the
@@ -77,19 +81,15 @@ func fillMapped(k Key, size int64, f *os.File, fill func(mem []byte) error) (sum
 }
 
 // publish gives the file its name.
-func (d *directory) publish(op *operation, u *unfinished, l label) error {
-	if err := u.weigh(); err != nil { // the map of its blocks may have grown
+func (d *directory) publish(w *slowdisk.Work, u *unfinished, l label) error {
+	if err := w.Do(u.weigh); err != nil { // the map of its blocks may have grown
 		return refused(err)
 	}
 	s := &slab{label: l, place: u.place, real: u.real}
 	if !d.slabs.expect(s) {
 		return meta.Worded(ErrNoRoom, "its predecessor is being removed")
 	}
-	if !op.alive() {
-		d.slabs.miss(s)
-		return errStuck
-	}
-	if err := u.seal(s.name()); err != nil {
+	if err := w.Do(func() error { return u.seal(s.name()) }); err != nil {
 		d.slabs.miss(s)
 		return refused(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/durable"
+	"rankfs/meta/slowdisk"
 )
 
 // A Disk is where the pool has files beside memory: copies for other nodes, what has to
@@ -30,9 +31,9 @@ type Disk struct {
 	bytes int64
 	log   *slog.Logger
 
-	works  works
-	asks   works      // that only read, as they may where nothing is written
-	naming sync.Mutex // before mu; held for the system calls that give a file its name
+	works  slowdisk.Disk // as what writes there finds it
+	asks   slowdisk.Disk // as what reads there does, which may where nothing is written
+	naming sync.Mutex    // before mu; held for the system calls that give a file its name
 
 	mu struct {
 		sync.Mutex
@@ -47,7 +48,14 @@ type Disk struct {
 const (
 	blockBytes = 4096
 	RestTime   = 30 * time.Second // as long a disk that failed is left alone
+
+	// How long a disk may be silent: before its directory of a job is there, and amid other work.
+	jobPatience = 10 * time.Second
+	patience    = 30 * time.Second
 )
+
+// ErrSilent is for work on a disk that does not answer.
+var ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle pool does not answer: try once more when it does")
 
 // Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
 // same one: each has its own below that.
@@ -156,17 +164,9 @@ func (d *Disk) Jobs() (numbers []uint64) {
 
 // Job opens the directory of a job, which is made.
 func (d *Disk) Job(number uint64) (*os.Root, error) {
-	var root *os.Root
-	err := d.doFor(context.Background(), jobPatience, func(e *Work) error {
-		return e.Do(func() (err error) {
-			root, err = d.openJob(number)
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return root, nil
+	open := slowdisk.Once(func() (*os.Root, error) { return d.openJob(number) })
+	root, err := slowdisk.Run(context.Background(), &d.works, jobPatience, open, func(late *os.Root) { late.Close() })
+	return root, d.answer(err)
 }
 
 func (d *Disk) openJob(number uint64) (*os.Root, error) {
@@ -206,9 +206,9 @@ func (d *Disk) DropAgain() bool {
 
 // Remove removes a directory below one of its own.
 func (d *Disk) Remove(root *os.Root, name string) error {
-	return d.Do(context.Background(), func(e *Work) error {
+	return d.Do(context.Background(), func(w *slowdisk.Work) error {
 		bytes := int64(0)
-		err := e.Do(func() (err error) {
+		err := w.Do(func() (err error) {
 			bytes, err = usage(root, name)
 			return err
 		})
@@ -216,7 +216,7 @@ func (d *Disk) Remove(root *os.Root, name string) error {
 			return nil
 		}
 		d.forget(filepath.Join(root.Name(), name))
-		if err = errors.Join(err, e.Do(func() error { return root.RemoveAll(name) })); err == nil {
+		if err = errors.Join(err, w.Do(func() error { return root.RemoveAll(name) })); err == nil {
 			d.Give(bytes)
 		}
 		return err
@@ -224,44 +224,41 @@ func (d *Disk) Remove(root *os.Root, name string) error {
 }
 
 // Do has work done on the disk, until the disk is silent for too long, or ctx ends.
-func (d *Disk) Do(ctx context.Context, work func(*Work) error) error {
-	return d.doFor(ctx, patience, work)
+func (d *Disk) Do(ctx context.Context, work func(*slowdisk.Work) error) error {
+	_, err := slowdisk.Run(ctx, &d.works, patience, slowdisk.Plain(work), nil)
+	return d.answer(err)
 }
 
-func (d *Disk) doFor(ctx context.Context, patience time.Duration, work func(*Work) error) error {
-	err := d.works.wait(ctx, patience, work)
-	if err == ErrSilent {
-		d.Failed(err)
+// answer is an error of work that writes, in words of the pool.
+func (d *Disk) answer(err error) error {
+	switch err {
+	case slowdisk.ErrRefused:
+		return ErrFull
+	case slowdisk.ErrSilent:
+		d.Failed(ErrSilent)
+		return ErrSilent
 	}
 	return err
 }
 
 // Ask is what a system call says that reads the disk, if that answers. Where d is nil, the caller
 // makes the call itself. A file that is opened too late is closed with the garbage.
-func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (says T, err error) {
+func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (T, error) {
 	if d == nil {
 		return call()
 	}
-	answer := new(T) // of its own, as the call may end after this
-	err = d.asks.wait(ctx, patience, func(w *Work) error {
-		return w.Do(func() (err error) {
-			*answer, err = call()
-			return err
-		})
-	})
-	switch {
-	case err == nil:
-		says = *answer
-	case err == ErrFull: // since it did not answer before
+	says, err := slowdisk.Run(ctx, &d.asks, patience, slowdisk.Once(call), nil)
+	switch err {
+	case slowdisk.ErrRefused: // since it did not answer before
 		err = ErrSilent
-	case err == ErrSilent:
-		d.Failed(err)
+	case slowdisk.ErrSilent:
+		err = d.answer(err)
 	}
 	return says, err
 }
 
 // well reports whether it is not left alone. The lock is held.
-func (d *Disk) well() bool { return time.Since(d.mu.failed) >= RestTime && !d.works.silent() }
+func (d *Disk) well() bool { return time.Since(d.mu.failed) >= RestTime && !d.works.Silent() }
 
 // Lasts reports whether the name of a directory is known to last, from now on if so.
 func (d *Disk) Lasts(dir string, now bool) bool {

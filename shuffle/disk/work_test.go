@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rankfs/meta/slowdisk"
 )
 
 func newDisk(t *testing.T, log *slog.Logger) *Disk {
@@ -23,9 +25,9 @@ func newDisk(t *testing.T, log *slog.Logger) *Disk {
 }
 
 // waiting is work of which the disk answers when it is told to.
-func waiting(answer <-chan struct{}) func(*Work) error {
-	return func(e *Work) error {
-		return e.Do(func() error {
+func waiting(answer <-chan struct{}) func(*slowdisk.Work) error {
+	return func(w *slowdisk.Work) error {
+		return w.Do(func() error {
 			<-answer
 			return nil
 		})
@@ -45,7 +47,7 @@ func TestASilentDisk(t *testing.T) {
 		if took := time.Since(begun); took < patience || took > 2*patience {
 			t.Errorf("it was waited for for %v", took)
 		}
-		nothing := func(*Work) error { return nil }
+		nothing := func(*slowdisk.Work) error { return nil }
 		for range 2 {
 			if err := d.Do(t.Context(), nothing); err != ErrFull || d.Free() > 0 || d.Take(1) {
 				t.Errorf("meanwhile it says %v, and %d bytes are free", err, d.Free())
@@ -83,9 +85,9 @@ func TestAnErrandIsLeft(t *testing.T) {
 			time.Sleep(2 * patience)
 			return len(b), nil
 		})
-		copies := func(n int64) func(*Work) error {
-			return func(e *Work) error {
-				_, err := io.CopyN(io.Discard, e.Reading(slow), n)
+		copies := func(n int64) func(*slowdisk.Work) error {
+			return func(w *slowdisk.Work) error {
+				_, err := io.CopyN(io.Discard, w.Reading(slow), n)
 				return err
 			}
 		}

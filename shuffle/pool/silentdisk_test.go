@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rankfs/meta/slowdisk"
 	"rankfs/shuffle/disk"
 )
 
 // stuck is work of which the disk answers when it is told to.
-func stuck(answer <-chan struct{}) func(*disk.Work) error {
-	return func(e *disk.Work) error {
-		return e.Do(func() error {
+func stuck(answer <-chan struct{}) func(*slowdisk.Work) error {
+	return func(w *slowdisk.Work) error {
+		return w.Do(func() error {
 			<-answer
 			return nil
 		})

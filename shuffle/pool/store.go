@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta/durable"
+	"rankfs/meta/slowdisk"
 	"rankfs/meta/state"
 	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
@@ -91,8 +92,8 @@ func (s store) remove(name string) {
 		_ = s.Remove(name)
 		return
 	}
-	_ = s.disk.Do(context.Background(), func(e *disk.Work) error {
-		return e.Do(func() error {
+	_ = s.disk.Do(context.Background(), func(w *slowdisk.Work) error {
+		return w.Do(func() error {
 			info, err := s.Lstat(name)
 			if err == nil {
 				err = s.Remove(name)
@@ -120,21 +121,21 @@ func (s store) put(ctx context.Context, name string, t pieces.Table, r io.Reader
 	if s.disk == nil {
 		return s.putBy(nil, name, t, r, lasting)
 	}
-	return s.disk.Do(ctx, func(e *disk.Work) error { return s.putBy(e, name, t, r, lasting) })
+	return s.disk.Do(ctx, func(w *slowdisk.Work) error { return s.putBy(w, name, t, r, lasting) })
 }
 
-func (s store) putBy(e *disk.Work, name string, t pieces.Table, r io.Reader, lasting bool) error {
-	if err := e.Do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
+func (s store) putBy(w *slowdisk.Work, name string, t pieces.Table, r io.Reader, lasting bool) error {
+	if err := w.Do(func() error { return s.MkdirAll(path.Dir(name), 0700) }); err != nil {
 		return err
 	}
 	size := t.Size()
-	err := beside(lasting, func() error { return s.place(e, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
-		func(table func() error) error { return s.place(e, name, size, t.Check(r, 0), lasting, table) })
+	err := beside(lasting, func() error { return s.place(w, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) },
+		func(table func() error) error { return s.place(w, name, size, t.Check(r, 0), lasting, table) })
 	s.open.Forget(name) // what had the name before
 	if err != nil || !lasting {
 		return err
 	}
-	return e.Do(func() error { return s.sync(path.Dir(name)) })
+	return w.Do(func() error { return s.sync(path.Dir(name)) })
 }
 
 // beside does one thing and another one, which may wait for it. Files of which both are to last
@@ -159,7 +160,7 @@ func beside(lasting bool, one func() error, other func(done func() error) error)
 
 // place writes a file that has its name once it is whole, and once what it is not to be
 // without is done, if there is something. There may be one of that name, with the same bytes.
-func (s store) place(e *disk.Work, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
+func (s store) place(w *slowdisk.Work, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
 		if !s.disk.Take(disk.Blocks(size)) {
 			return disk.ErrFull
@@ -185,27 +186,27 @@ func (s store) place(e *disk.Work, name string, size int64, r io.Reader, lasting
 	}
 	defer done()
 	var f *os.File
-	err = e.Do(func() (err error) {
+	err = w.Do(func() (err error) {
 		f, err = s.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0400)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	w := e.Output(f, lasting)
-	_, err = pieces.Copy(w, e.Reading(r))
+	out := disk.NewOutput(w, f, lasting)
+	_, err = pieces.Copy(out, w.Reading(r))
 	if err == nil && lasting {
-		err = w.Sync()
+		err = out.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil && with != nil {
 		err = with()
 	}
 	if err == nil {
-		err = e.Do(func() error { return s.rename(unfinished, name) })
+		err = w.Do(func() error { return s.rename(unfinished, name) })
 	}
 	if err != nil {
-		return errors.Join(err, s.Remove(unfinished))
+		return errors.Join(err, w.Undo(func() error { return s.Remove(unfinished) }))
 	}
 	return nil
 }

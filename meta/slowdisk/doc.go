@@ -1,0 +1,2 @@
+// Package slowdisk answers one question: does a disk still answer to the work that it was given?
+package slowdisk
