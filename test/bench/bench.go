@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/test/daemon"
 	"rankfs/test/eventually"
 )
 
@@ -26,9 +26,10 @@ import (
 type bench struct {
 	ground
 	mnt    string
-	mounts int
-	hdfs   *hadoop // nil until a measure needs it
-	tb     *fakeTB // of a study that uses what tests use
+	home   *daemon.Place // of the daemon that mounts there
+	node   *daemon.Place // the same, of one that was started; nil: none was
+	hdfs   *hadoop       // nil until a measure needs it
+	tb     *fakeTB       // of what uses what tests use
 	served []func()
 	closed sync.Once
 }
@@ -64,20 +65,20 @@ func newBench(on string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{ground: ground{root: root, dir: dir, shm: filepath.Join(dir, "shm")}, mnt: filepath.Join(dir, "mnt")}
-	for _, d := range []string{b.shm, b.mnt} {
-		if err := os.Mkdir(d, 0755); err != nil {
-			return nil, err
-		}
+	b := &bench{ground: ground{root: root, dir: dir, shm: filepath.Join(dir, "shm")}}
+	b.home = daemon.At(b.on("bench"), filepath.Join(root, "bin/rankfs"), dir)
+	b.mnt = b.home.Mount()
+	if err := os.Mkdir(b.shm, 0755); err != nil {
+		return nil, err
 	}
 	return b, unix.Mount("bench", b.shm, "tmpfs", 0, "huge=within_size")
 }
 
 func (b *bench) close() {
 	b.closed.Do(func() {
-		if b.mounts > 0 { // a reader that was interrupted may have it open
-			b.mounts = 0
-			b.rankfs("umount", "--lazy", b.mnt)
+		if b.node != nil && b.node.Running() { // a reader that was interrupted may have it open
+			b.node.Rankfs("umount", "--lazy", b.mnt)
+			b.node.AwaitEnd()
 		}
 		b.reset()
 		if b.hdfs != nil {
@@ -105,16 +106,13 @@ func (b *bench) closeOnSignal() {
 
 // reset unmounts, and forgets the state.
 func (b *bench) reset() {
+	for _, job := range glob(filepath.Join(b.mnt, "shuffle/*")) { // of a turn that failed
+		os.RemoveAll(job)
+	}
+	b.node = nil
 	if s := b.tb; s != nil {
 		b.tb = nil
 		s.end()
-	}
-	if b.mounts > 0 {
-		b.mounts = 0
-		for _, job := range glob(filepath.Join(b.mnt, "shuffle/*")) { // of a turn that failed
-			os.RemoveAll(job)
-		}
-		b.rankfs("umount", b.mnt)
 	}
 	os.RemoveAll(filepath.Join(b.dir, "state"))
 	os.RemoveAll(filepath.Join(b.dir, "nvme"))
@@ -148,11 +146,15 @@ func (b *bench) rankfs(args ...string) string {
 	return output(filepath.Join(b.root, "bin/rankfs"), append(args, "--run", filepath.Join(b.dir, "run"))...)
 }
 
-// mount mounts with the given options.
+// mount mounts with the given options, until the bench is reset.
 func (b *bench) mount(options ...string) {
-	b.rankfs(append([]string{"mount", b.mnt, "--background", "--state", filepath.Join(b.dir, "state")}, options...)...)
-	b.mounts++
+	if b.node == nil {
+		b.node = b.home.For(b.on("mount"))
+	}
+	b.node.Start(options...)
 }
+
+func (b *bench) umount() { check(b.node.Stop()) }
 
 // create registers a dataset and returns its directory.
 func (b *bench) create(name, source string, options ...string) string {
@@ -175,7 +177,7 @@ type status struct {
 }
 
 func (b *bench) status() (s status) {
-	check(json.Unmarshal([]byte(b.rankfs("status", "--json")), &s))
+	b.node.Status(&s)
 	return s
 }
 
@@ -230,5 +232,3 @@ func dropCaches() {
 // resident is the memory of a process but for shared memory, which is where
 // the slabs are.
 func resident(pid int) float64 { return ofProcess(pid, "VmRSS") - ofProcess(pid, "RssShmem") }
-
-func kill(pid int) { check(syscall.Kill(pid, syscall.SIGKILL)) }

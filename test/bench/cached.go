@@ -37,7 +37,7 @@ func coldNVMe(b *bench) (ours, theirs func() float64) {
 	const batches = 32
 	dir, data := b.onDisk(batches)
 	ours = func() float64 {
-		b.rankfs("umount", b.mnt)
+		b.umount()
 		dropCaches()
 		b.mountOnDisk()
 		speed := value(b.tool("epoch", "-p", "1", "mount", dir), "GB/s")

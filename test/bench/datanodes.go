@@ -1,14 +1,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
+
+	"rankfs/test/daemon"
 )
 
 const (
@@ -37,25 +37,14 @@ func sent(b *bench) (misses int) {
 
 // epoch has a new node read all batches once.
 func (h *hadoop) epoch(b *bench, order, ram string) (received, read float64) {
-	state, mnt := filepath.Join(b.dir, "hstate"), filepath.Join(b.dir, "hmnt")
-	check(os.MkdirAll(mnt, 0o755))
-	on := func(format string, args ...any) string {
-		cmd := h.host.Command(context.Background(), "sh", "-ec", fmt.Sprintf(format, args...))
-		cmd.Env = append(os.Environ(), "HADOOP_CONF_DIR="+h.cluster.Conf(), "PATH="+filepath.Join(b.root, "bin")+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			check(fmt.Errorf("%w: %s", err, out))
-		}
-		return string(out)
-	}
-	on("rankfs mount %s --background --state %s --ram %s", mnt, state, ram)
-	defer os.RemoveAll(state)
-	defer on("rankfs umount %s", mnt)
-	on("rankfs dataset create d --source 'hdfs://%s%s?as=fixed:4096' --batch 64 --order %s", h.cluster.Nameservice(), sentFile, order)
+	n := daemon.New(b.on("datanodes"), filepath.Join(b.root, "bin/rankfs"), h.host, "--ram", ram, "--hadoop-conf", h.cluster.Conf())
+	n.Start()
+	defer n.Stop()
+	n.Do("dataset", "create", "d", "--source", fmt.Sprintf("hdfs://%s%s?as=fixed:4096", h.cluster.Nameservice(), sentFile), "--batch", "64", "--order", order)
 	before := h.bytesRead()
-	on("cat %s/datasets/d@epoch=%d/rank-0/batch-?????? >/dev/null", mnt, uint64(math.MaxUint64))
+	n.Must("sh", "-c", fmt.Sprintf("cat %s/datasets/d@epoch=%d/rank-0/batch-?????? >/dev/null", n.Mount(), uint64(math.MaxUint64)))
 	var s sourced
-	check(json.Unmarshal([]byte(on("rankfs status --json")), &s))
+	n.Status(&s)
 	return s.HDFS.Bytes, h.bytesRead() - before
 }
 

@@ -338,9 +338,8 @@ func restart(b *bench) float64 {
 	dir := b.create("restart", "file:"+data, "--as", "fixed:65536", "--batch", "16") + "/rank-0"
 	batches := glob(dir + "/batch-??????")
 	read(batches...)
-	pid := b.status().PID
 	start := time.Now()
-	kill(pid)
+	b.node.Kill()
 	b.mount("--ram", "16MiB", "--nvme", nvme)
 	read(batches[0])
 	return time.Since(start).Seconds()

@@ -12,7 +12,7 @@ import (
 func petabyte(b *bench) int {
 	state := filepath.Join(b.dir, "state")
 	b.mount("--ram", "64MiB") // founds the node
-	b.rankfs("umount", b.mnt)
+	b.umount()
 	program := filepath.Join(b.dir, "petabyte")
 	output("go", "build", "-o", program, "./test/bench/petabyte")
 	made := output(program, state)

@@ -24,7 +24,10 @@ type fakeTB struct {
 
 // on has a study use what was made for tests.
 func (b *bench) on(name string) *fakeTB {
-	b.tb = &fakeTB{name: name, dir: b.dir}
+	if b.tb == nil {
+		b.tb = &fakeTB{dir: b.dir}
+	}
+	b.tb.name = name
 	return b.tb
 }
 
