@@ -92,8 +92,8 @@ func (s server) sendMeasures(ctx context.Context, q wire.Request, a wire.Answer)
 	}
 	b := make([]byte, 0, pieceBytes*len(all))
 	for _, one := range all {
-		b = binary.LittleEndian.AppendUint64(b, uint64(one.n))
-		b = binary.LittleEndian.AppendUint64(b, one.sum)
+		b = binary.LittleEndian.AppendUint64(b, uint64(one.Size))
+		b = binary.LittleEndian.AppendUint64(b, one.Sum)
 	}
 	return a.Emit(b)
 }

@@ -88,15 +88,8 @@ func (cs *copies) inspectAll(ctx context.Context) {
 	}
 }
 
-// A piece describes what a map has of a part: so many bytes, which hash to that.
-type piece struct {
-	n     int64
-	sum   uint64
-	begin int64 // in the map; below zero: not known
-}
-
 // measure says what the pieces are of maps that are here.
-func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piece, error) {
+func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]pieces.Piece, error) {
 	all, err := cs.measureSome(ctx, f, r, 1)
 	if err != nil {
 		return nil, err
@@ -105,10 +98,10 @@ func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piec
 }
 
 // measureSome measures so many parts, from the one of the request on.
-func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]piece, error) {
-	all := make([][]piece, parts)
+func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]pieces.Piece, error) {
+	all := make([][]pieces.Piece, parts)
 	for k := range all {
-		all[k] = make([]piece, len(r.Maps))
+		all[k] = make([]pieces.Piece, len(r.Maps))
 	}
 	for i, c := range r.Maps {
 		one, err := f.findSome(r, c, parts)
@@ -118,7 +111,7 @@ func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, par
 		begin := one.Begin
 		for k := range all {
 			end := one.Rows.End(uint64(k))
-			all[k][i] = piece{end - begin, one.Rows.SumOf(uint64(k)), begin}
+			all[k][i] = pieces.Piece{Size: end - begin, Sum: one.Rows.SumOf(uint64(k)), Begin: begin}
 			begin = end
 		}
 		f.open.Give(one.Map)
@@ -130,7 +123,7 @@ func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, par
 const readAhead = 16
 
 // read reads pieces of maps that are here, one after the other, into dst.
-func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []piece, dst []byte) error {
+func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []pieces.Piece, dst []byte) error {
 	for len(r.Maps) > 0 {
 		n := min(readAhead, len(r.Maps))
 		if err := cs.readSome(ctx, f, r, r.Maps[:n], pieces, &dst); err != nil {
@@ -143,7 +136,7 @@ func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []p
 
 // readSome asks the disk for the pieces of all maps before it reads the first, so that the disk
 // brings several at a time.
-func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []piece, dst *[]byte) error {
+func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []pieces.Piece, dst *[]byte) error {
 	var all []openmaps.Piece
 	defer func() {
 		for _, one := range all {
@@ -159,7 +152,7 @@ func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps [
 		one.Expect(c.Size)
 	}
 	for i, one := range all {
-		n := pieces[i].n
+		n := pieces[i].Size
 		if err := one.Read((*dst)[:n]); err != nil {
 			return cs.suspect(ctx, f, r.Stage, maps[i], fmt.Errorf("part %d of map %d: %w", r.Part, maps[i].Map, err))
 		}
@@ -182,7 +175,7 @@ func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func(
 }
 
 // readPortion reads some bytes of a piece of a map that is here into dst. They are not checked.
-func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is piece, off int64, dst []byte) error {
+func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is pieces.Piece, off int64, dst []byte) error {
 	one, err := f.findAgain(r, r.Maps[0], is)
 	if err == nil {
 		defer f.open.Give(one.Map)

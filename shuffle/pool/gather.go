@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 )
 
 // A column is a piece of each map: what maps have of a part, or in place of that a slice of each,
@@ -21,8 +22,8 @@ type column struct {
 	Number uint64
 	Whole  bool // all parts, of one map
 	Maps   state.Maps
-	pieces []piece // once they were asked for
-	next   uint64  // columns that come after this one, and are parts as it is
+	pieces []pieces.Piece // once they were asked for
+	next   uint64         // columns that come after this one, and are parts as it is
 	pool   *Pool
 	files  *files // of this node; nil if it keeps nothing
 
@@ -205,9 +206,9 @@ func (p *column) request(maps []int, hurry bool) PieceRequest {
 
 // measurePieces finds how long the pieces are, and what they hash to.
 func (p *column) measurePieces(ctx context.Context) error {
-	p.pieces = make([]piece, p.Maps.Len())
+	p.pieces = make([]pieces.Piece, p.Maps.Len())
 	return p.each(ctx, p.every(), func(s demand) (err error) {
-		var all []piece
+		var all []pieces.Piece
 		if p.own(s.node) {
 			all, err = p.measureHere(ctx, s.maps)
 		} else {
@@ -226,7 +227,7 @@ const partsAhead = 8
 
 // measureHere finds what the pieces are of maps that are here, and of the parts that come after
 // this one, which are read next as a rule.
-func (p *column) measureHere(ctx context.Context, maps []int) ([]piece, error) {
+func (p *column) measureHere(ctx context.Context, maps []int) ([]pieces.Piece, error) {
 	n := 1
 	if p.next > 0 && len(maps) == p.Maps.Len() {
 		n = max(1, min(partsAhead, 1+int(min(p.next, partsAhead)), mostPieces/2/partsAhead/len(maps)))
@@ -250,9 +251,9 @@ func lost(c state.Commit) error {
 // lengthOfPieces is the number of bytes of all pieces.
 func (p *column) lengthOfPieces() int64 { return lengthOf(p.pieces) }
 
-func lengthOf(pieces []piece) (n int64) {
+func lengthOf(pieces []pieces.Piece) (n int64) {
 	for _, one := range pieces {
-		n += one.n
+		n += one.Size
 	}
 	return n
 }
@@ -262,7 +263,7 @@ func lengthOf(pieces []piece) (n int64) {
 func (p *column) begins(some []int) []int64 {
 	begin := make([]int64, len(p.pieces)+1)
 	for _, i := range some {
-		begin[i+1] = p.pieces[i].n
+		begin[i+1] = p.pieces[i].Size
 	}
 	for i := range p.pieces {
 		begin[i+1] += begin[i]

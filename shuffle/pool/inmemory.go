@@ -125,7 +125,7 @@ func lend(parts []*column) lent {
 		for k := range here {
 			if here[k] == nil {
 				all.lacks[one] = append(all.lacks[one], k)
-				all.left += one.pieces[k].n
+				all.left += one.pieces[k].Size
 			}
 		}
 		all.pieces[one] = here

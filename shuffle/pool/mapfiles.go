@@ -265,20 +265,20 @@ func (f *mapFiles) findSome(r PieceRequest, c state.Commit, parts int) (openmaps
 }
 
 // findAgain is find of a piece that was measured: the table is not read once more.
-func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is piece) (openmaps.Piece, error) {
-	if is.begin < 0 {
+func (f *mapFiles) findAgain(r PieceRequest, c state.Commit, is pieces.Piece) (openmaps.Piece, error) {
+	if is.Begin < 0 {
 		return f.find(r, c)
 	}
 	m, err := f.open.Get(mapPath(r.Stage, c), c.Size, f.openMap)
 	if err != nil {
 		return openmaps.Piece{}, err
 	}
-	return openmaps.Piece{Map: m, Rows: pieces.AppendRow(nil, is.begin+is.n, is.sum), Begin: is.begin}, nil
+	return openmaps.Piece{Map: m, Rows: pieces.AppendRow(nil, is.Begin+is.Size, is.Sum), Begin: is.Begin}, nil
 }
 
 // lend is a piece that was measured, where it is in memory. The caller gives the map back;
 // there is none if the piece is to be read, which says what is wrong with it.
-func (f *mapFiles) lend(r PieceRequest, c state.Commit, is piece) ([]byte, *openmaps.Map) {
+func (f *mapFiles) lend(r PieceRequest, c state.Commit, is pieces.Piece) ([]byte, *openmaps.Map) {
 	one, err := f.findAgain(r, c, is)
 	if err != nil {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
 )
 
@@ -92,7 +93,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	}
 	p := newPart(&column{
 		terms: termsOf(is), Number: number, Whole: true, Maps: state.MapsOf(c),
-		pieces: []piece{{c.Size, c.Sum, -1}}, pool: pool, files: f,
+		pieces: []pieces.Piece{{Size: c.Size, Sum: c.Sum, Begin: -1}}, pool: pool, files: f,
 	}, record.Spec{})
 	p.size = c.Size
 	return pool.maker.Open(ctx, p)

@@ -3,6 +3,8 @@ package pool
 import (
 	"slices"
 	"sync"
+
+	"rankfs/shuffle/pieces"
 )
 
 // What is remembered: 1.5 MiB of pieces and slices, 24 bytes each, and as many parts as
@@ -14,7 +16,7 @@ const (
 
 // A measurement has the pieces of a part, and its length.
 type measurement struct {
-	pieces []piece
+	pieces []pieces.Piece
 	wants  wanted
 	size   int64
 }

@@ -1,6 +1,10 @@
 package pool
 
-import "testing"
+import (
+	"testing"
+
+	"rankfs/shuffle/pieces"
+)
 
 // The part that was measured last is remembered however many pieces it has, as its reader asks
 // again at once; those before it as far as there is room.
@@ -8,7 +12,7 @@ func TestMeasured(t *testing.T) {
 	var m measured
 	name := func(part uint64) partName { return partName{2: part} }
 	remembered := func(part uint64) bool { _, ok := m.get(name(part)); return ok }
-	put := func(part uint64, pieces int) { m.put(name(part), measurement{pieces: make([]piece, pieces)}) }
+	put := func(part uint64, n int) { m.put(name(part), measurement{pieces: make([]pieces.Piece, n)}) }
 
 	put(0, mostPieces/2)
 	put(1, mostPieces/2)

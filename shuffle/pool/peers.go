@@ -102,17 +102,17 @@ func (r PieceRequest) runs() (all []wire.Run) {
 const pieceBytes = 16
 
 // measureAt asks a node what the pieces of maps are.
-func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]piece, error) {
+func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]pieces.Piece, error) {
 	b := make([]byte, pieceBytes*len(r.Maps))
 	q := r.call(callMeasure, len(b))
 	if err := p.pull(ctx, node, r.by, q, meta.Uncompressed, b); err != nil {
 		return nil, err
 	}
-	all := make([]piece, len(r.Maps))
+	all := make([]pieces.Piece, len(r.Maps))
 	for i, c := range r.Maps {
 		one := b[pieceBytes*i:]
-		all[i] = piece{int64(binary.LittleEndian.Uint64(one)), binary.LittleEndian.Uint64(one[8:]), -1}
-		if all[i].n < 0 || all[i].n > c.Size {
+		all[i] = pieces.Piece{Size: int64(binary.LittleEndian.Uint64(one)), Sum: binary.LittleEndian.Uint64(one[8:]), Begin: -1}
+		if all[i].Size < 0 || all[i].Size > c.Size {
 			return nil, fmt.Errorf("length of a piece of map %d %w", c.Map, meta.ErrCorrupt)
 		}
 	}
@@ -120,7 +120,7 @@ func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]pi
 }
 
 // fetch has a node write pieces of maps, one after the other, into dst.
-func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []piece, dst []byte) error {
+func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []pieces.Piece, dst []byte) error {
 	if r.Whole {
 		return p.fetchWhole(ctx, node, r, dst)
 	}
@@ -132,10 +132,10 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 		return err
 	}
 	for i, one := range pieces {
-		if xxhash.Sum64(dst[:one.n]) != one.sum {
+		if xxhash.Sum64(dst[:one.Size]) != one.Sum {
 			return fmt.Errorf("what came of part %d of map %d %w: it has other bytes than were committed", r.Part, r.Maps[i].Map, meta.ErrCorrupt)
 		}
-		dst = dst[one.n:]
+		dst = dst[one.Size:]
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 func lengthOfAll(of [][]stretch) (n int64) {
 	for _, run := range of {
 		for _, s := range run {
-			n += s.of.pieces[s.i].n
+			n += s.of.pieces[s.i].Size
 		}
 	}
 	return n

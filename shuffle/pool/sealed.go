@@ -98,13 +98,13 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 	case p.records.Kind == meta.NoRecords:
 		at := p.begins(p.every())
 		for i, one := range p.pieces {
-			err = cmp.Or(err, add(at[i], one.n, 1))
+			err = cmp.Or(err, add(at[i], one.Size, 1))
 		}
 	case p.records.Kind == meta.Fixed:
 		for i, one := range p.pieces {
-			if one.n%size != 0 {
+			if one.Size%size != 0 {
 				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset JOB/STAGE",
-					p.at(i).Map, one.n, p.Number, size)
+					p.at(i).Map, one.Size, p.Number, size)
 			}
 		}
 		if p.size > 0 {
@@ -219,7 +219,7 @@ func (p *Part) Hosts() (hosts []string) {
 func (p *Part) perMap() []int64 {
 	all := make([]int64, p.Maps.Len())
 	for i, one := range p.pieces {
-		all[i] = one.n
+		all[i] = one.Size
 	}
 	for _, s := range p.wants.slices {
 		all[s.of]++

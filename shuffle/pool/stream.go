@@ -187,7 +187,7 @@ func (s *stream) fetch() error {
 		return nil
 	}
 	piece := of.of.pieces[of.i]
-	n := int(min(s.want, piece.n-s.at))
+	n := int(min(s.want, piece.Size-s.at))
 	if n > len(is.room)-is.head {
 		was := *is
 		if err := is.reserve(s.merger, is.head, n); err != nil {
@@ -208,10 +208,10 @@ func (s *stream) fetch() error {
 		s.at += int64(n)
 	}
 	switch {
-	case s.at < piece.n:
+	case s.at < piece.Size:
 		is.last = false
 		return nil
-	case n > 0 && s.sum.Sum64() != piece.sum:
+	case n > 0 && s.sum.Sum64() != piece.Sum:
 		return &badPiece{of, s.nodes}
 	}
 	s.left, s.at, s.nodes, s.looked = s.left[1:], 0, nil, false

@@ -1,0 +1,8 @@
+package pieces
+
+// A Piece is what a map has of a part: so many bytes, which hash to that.
+type Piece struct {
+	Size  int64
+	Sum   uint64
+	Begin int64 // in the map; below zero: not known
+}
