@@ -6,3 +6,11 @@ type Piece struct {
 	Sum   uint64
 	Begin int64 // in the map; below zero: not known
 }
+
+// SizeOf is the number of bytes of some pieces together.
+func SizeOf(some []Piece) (n int64) {
+	for _, one := range some {
+		n += one.Size
+	}
+	return n
+}

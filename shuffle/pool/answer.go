@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/turns"
@@ -181,7 +182,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 		return nil, err
 	}
 	defer f.Enter()()
-	defer f.Expect(mapPath(r.Stage, r.Commit))()
+	defer f.Expect(mapfiles.Path(r.Stage, r.Commit))()
 	if r.Agreed {
 		end, err := s.repairs.Take(ctx)
 		if err != nil {
@@ -201,8 +202,8 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 // keep keeps a copy that comes, for which it looks for room before anything of it has.
 func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Reader) error {
 	before := r.before()
-	if err := f.hasRoom(lasting, r.bytes()); err != nil {
-		f.tailed.forget(before)
+	if err := f.maps.Room(lasting, r.bytes()); err != nil {
+		f.maps.Tails.GiveUp(r.Stage, before)
 		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
 	}
 	t := make(pieces.Table, r.Table)
@@ -213,10 +214,10 @@ func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Rea
 		return fmt.Errorf("table of a copy of map %d %w", r.Commit.Map, meta.ErrCorrupt)
 	}
 	var err error
-	if name := mapPath(r.Stage, r.Commit); r.Has > 0 {
-		err = f.complete(lasting, name, t, before, r.Has, in)
+	if name := mapfiles.Path(r.Stage, r.Commit); r.Has > 0 {
+		err = f.maps.Tails.Complete(lasting, r.Stage, name, t, before, r.Has, in)
 	} else {
-		err = f.take(ctx, lasting, name, t, in)
+		err = f.maps.Take(ctx, lasting, name, t, in)
 	}
 	if err != nil {
 		return fmt.Errorf("copy of map %d: %w", r.Commit.Map, err)
@@ -224,9 +225,9 @@ func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Rea
 	return nil
 }
 
-// before is the file of what came before, by a tail.
-func (r copyRequest) before() string {
-	return tailName{r.Commit.Map, r.Commit.Attempt, r.Commit.Writer, r.Nonce}.file(r.Stage)
+// before is what came before, by a tail.
+func (r copyRequest) before() mapfiles.TailName {
+	return mapfiles.TailName{Map: r.Commit.Map, Attempt: r.Commit.Attempt, Writer: r.Commit.Writer, Nonce: r.Nonce}
 }
 
 // takeTail takes what comes next of an attempt.
@@ -254,16 +255,13 @@ func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream)
 		return nil, err
 	}
 	defer f.Enter()()
-	t, err := f.tailTo(r)
+	t, err := f.maps.Tails.At(r.Stage, r.TailName, r.At)
 	if err != nil {
 		return nil, err
 	}
-	err = t.take(int64(in.Bytes), in)
-	if err != nil {
-		f.tailed.giveUp(t)
+	if err := t.Take(int64(in.Bytes), in); err != nil {
 		return nil, fmt.Errorf("tail of map %d: %w", r.Map, err)
 	}
-	f.tailed.give(t)
 	return nil, nil
 }
 

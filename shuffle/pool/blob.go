@@ -19,6 +19,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/groupcommit"
+	"rankfs/shuffle/mapfiles"
 )
 
 // putsAtOnce is how many files of a directory are summed and copied at a time.
@@ -314,7 +315,7 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 	c := state.Commit{
 		Map: blobNumber(node, one.name, info, s.table.Sum()), Writer: node, Size: s.size, Sum: s.table.Sum(), Name: one.name,
 	}
-	expect := p.files.Expect(mapPath(p.stage.number, c))
+	expect := p.files.Expect(mapfiles.Path(p.stage.number, c))
 	if err := p.stage.copy(ctx, p.is, &c, s); err != nil {
 		expect()
 		return done, errors.Join(err, s.unname(c))

@@ -12,6 +12,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/groupcommit"
+	"rankfs/shuffle/mapfiles"
 )
 
 // Attempts are the attempts of the stage that this node has, which programs write and commit.
@@ -66,7 +67,7 @@ func (g Attempts) Remove(a meta.Attempt, name string) error {
 		return err
 	}
 	defer done()
-	return f.store().Remove(path.Join(stageDir(g.number), attemptsDir, name))
+	return f.maps.Memory().Remove(path.Join(mapfiles.StageDir(g.number), attemptsDir, name))
 }
 
 // hasWinner reports whether an attempt of a map has won. One that this node knows of may
@@ -158,7 +159,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
-	defer f.Expect(mapPath(g.number, c))()
+	defer f.Expect(mapfiles.Path(g.number, c))()
 	if err := g.copy(ctx, is, &c, s); err != nil {
 		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))
 	}
@@ -210,7 +211,7 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 		return unix.EEXIST
 	}
 	from := attemptPath(g.number, a)
-	if _, err := f.store().Lstat(from); err != nil {
+	if _, err := f.maps.Memory().Lstat(from); err != nil {
 		return err
 	}
 	if won, ok := g.winner(a.Map); ok && won.Attempt == a.Number && won.Writer == g.job.pool.config.Cluster.Self() {
@@ -222,9 +223,9 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 // remove takes the names of an attempt away, that of its offsets first: as long as the
 // attempt is there it can be renamed once more.
 func (f *files) remove(stage uint64, a meta.Attempt) error {
-	err := f.store().Remove(attemptPath(stage, a) + idx)
+	err := f.maps.Memory().Remove(attemptPath(stage, a) + mapfiles.Idx)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, f.store().Remove(attemptPath(stage, a)))
+	return errors.Join(err, f.maps.Memory().Remove(attemptPath(stage, a)))
 }

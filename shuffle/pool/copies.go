@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 
@@ -11,7 +12,8 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
-	"rankfs/shuffle/openmaps"
+	"rankfs/meta/wire"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/pieces"
 )
 
@@ -50,7 +52,7 @@ func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.C
 	case <-ctx.Done():
 		return
 	}
-	if !isDamage(f.verify(stage, c)) {
+	if !isDamage(f.maps.Verify(stage, c)) {
 		return
 	}
 	j, g, err := cs.numbered(ctx, stage)
@@ -58,7 +60,7 @@ func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.C
 		return // it goes with its stage
 	}
 	_ = cs.losses.tell(ctx, j, g, c, func() bool { // logged there
-		err := f.verify(stage, c)
+		err := f.maps.Verify(stage, c)
 		switch {
 		case !isDamage(err):
 			return false
@@ -69,7 +71,7 @@ func (cs *copies) inspect(ctx context.Context, f *files, stage uint64, c state.C
 			cs.config.Log.Error("a copy of a map of the shuffle pool is damaged, and is given up", "job", j.Name, "stage", g.Name,
 				"map", c.Map, "copies", len(c.Nodes)-1, "cause", err)
 		}
-		f.drop(mapPath(stage, c))
+		f.maps.Drop(mapfiles.Path(stage, c))
 		return true
 	})
 }
@@ -97,69 +99,34 @@ func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piec
 	return all[0], nil
 }
 
-// measureSome measures so many parts, from the one of the request on.
+// measureSome measures so many parts, partsAhead at most, from the one of the request on.
 func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]pieces.Piece, error) {
 	all := make([][]pieces.Piece, parts)
 	for k := range all {
 		all[k] = make([]pieces.Piece, len(r.Maps))
 	}
+	var room [partsAhead]pieces.Piece
+	of := room[:parts]
 	for i, c := range r.Maps {
-		one, err := f.findSome(r, c, parts)
-		if err != nil {
+		if err := f.maps.Measure(r.of(), c, of); err != nil {
 			return nil, cs.suspect(ctx, f, r.Stage, c, err)
 		}
-		begin := one.Begin
 		for k := range all {
-			end := one.Rows.End(uint64(k))
-			all[k][i] = pieces.Piece{Size: end - begin, Sum: one.Rows.SumOf(uint64(k)), Begin: begin}
-			begin = end
+			all[k][i] = of[k]
 		}
-		f.open.Give(one.Map)
 	}
 	return all, nil
 }
 
-// readAhead is how many pieces a disk is asked for at a time.
-const readAhead = 16
-
 // read reads pieces of maps that are here, one after the other, into dst.
-func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, pieces []pieces.Piece, dst []byte) error {
-	for len(r.Maps) > 0 {
-		n := min(readAhead, len(r.Maps))
-		if err := cs.readSome(ctx, f, r, r.Maps[:n], pieces, &dst); err != nil {
-			return err
+func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, is []pieces.Piece, dst []byte) error {
+	for maps := r.Maps; len(maps) > 0; {
+		n := min(mapfiles.ReadAhead, len(maps))
+		if failed, err := f.maps.Read(ctx, r.of(), maps[:n], is[:n], dst); err != nil {
+			return cs.suspect(ctx, f, r.Stage, maps[failed], err)
 		}
-		r.Maps, pieces = r.Maps[n:], pieces[n:]
-	}
-	return nil
-}
-
-// readSome asks the disk for the pieces of all maps before it reads the first, so that the disk
-// brings several at a time.
-func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps []state.Commit, pieces []pieces.Piece, dst *[]byte) error {
-	var all []openmaps.Piece
-	defer func() {
-		for _, one := range all {
-			f.open.Give(one.Map)
-		}
-	}()
-	for i, c := range maps {
-		one, err := f.findAgain(r, c, pieces[i])
-		if err != nil {
-			return cs.suspect(ctx, f, r.Stage, c, err)
-		}
-		all = append(all, one)
-		one.Expect(c.Size)
-	}
-	for i, one := range all {
-		n := pieces[i].Size
-		if err := one.Read((*dst)[:n]); err != nil {
-			return cs.suspect(ctx, f, r.Stage, maps[i], fmt.Errorf("part %d of map %d: %w", r.Part, maps[i].Map, err))
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		*dst = (*dst)[n:]
+		dst = dst[pieces.SizeOf(is[:n]):]
+		maps, is = maps[n:], is[n:]
 	}
 	return nil
 }
@@ -167,7 +134,15 @@ func (cs *copies) readSome(ctx context.Context, f *files, r PieceRequest, maps [
 // send sends what maps that are here have of a part; before a whole map its table.
 func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func([]byte) error) error {
 	for _, c := range r.Maps {
-		if err := f.send(ctx, r, c, emit); err != nil {
+		err := f.maps.Send(r.of(), c, func(t pieces.Table, from io.Reader) error {
+			if t != nil {
+				if err := emit(t); err != nil {
+					return err
+				}
+			}
+			return wire.From(from)(ctx, emit)
+		})
+		if err != nil {
 			return cs.suspect(ctx, f, r.Stage, c, err)
 		}
 	}
@@ -176,34 +151,24 @@ func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func(
 
 // readPortion reads some bytes of a piece of a map that is here into dst. They are not checked.
 func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is pieces.Piece, off int64, dst []byte) error {
-	one, err := f.findAgain(r, r.Maps[0], is)
-	if err == nil {
-		defer f.open.Give(one.Map)
-		err = one.ReadSome(off, dst)
-	}
-	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.ReadSome(r.of(), r.Maps[0], is, off, dst))
 }
 
 // sendPortion sends some bytes of a piece, which are not checked.
 func (cs *copies) sendPortion(ctx context.Context, f *files, r PieceRequest, off, n int64, emit func([]byte) error) error {
-	err := f.sendSome(ctx, r, r.Maps[0], off, n, emit)
+	err := f.maps.SendSome(r.of(), r.Maps[0], off, n, func(from io.Reader) error { return wire.From(from)(ctx, emit) })
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }
 
 // look looks whether a piece of a map that is here, or the whole map, is right.
 func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
-	one, err := f.find(r, r.Maps[0])
-	if err == nil {
-		defer f.open.Give(one.Map)
-		err = pieces.Drain(one.Checked())
-	}
-	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.Look(r.of(), r.Maps[0]))
 }
 
 // weigh adds up what maps that are here have of each part.
 func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
 	for _, c := range r.Maps {
-		t, err := f.table(r.Stage, c)
+		t, err := f.maps.Table(r.Stage, c)
 		if err == nil && t.Parts() != uint64(len(parts)) {
 			err = fmt.Errorf("table of map %d %w: it has %d parts", c.Map, meta.ErrCorrupt, t.Parts())
 		}

@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/fault"
 	"rankfs/meta/state"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
@@ -18,7 +19,7 @@ import (
 
 // offsets are the offsets that an attempt's writer has given.
 func (f *files) offsets(spec meta.Stage, name string, size int64) (pieces.Offsets, error) {
-	return pieces.ReadOffsets(f.store().at(name+idx), spec, size)
+	return pieces.ReadOffsets(f.maps.Memory().Path(name+mapfiles.Idx), spec, size)
 }
 
 // divides reports whether the pool puts the records of an attempt in order: it has no offsets,

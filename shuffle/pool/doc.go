@@ -9,9 +9,7 @@
 //	scratch/               files of programs on this node
 //	blob/                  files that programs write, and rename to put blobs
 //	NUMBER/attempts/       what map tasks write
-//	NUMBER/maps/           attempts that were committed, and their offsets
+//	NUMBER/maps/           attempts that were committed, as package mapfiles has them
 //
-// A committed file is named by what was agreed of it, so that what a daemon finds after
-// a restart is a map, or is not, by its name and its sum alone. An attempt that is being
-// committed has two names, and must not be written any more.
+// An attempt that is being committed has two names, and must not be written any more.
 package pool

@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/pieces"
 )
 
@@ -199,6 +200,11 @@ func (p *column) number(i int) uint64 { return p.Maps.At(i).Map }
 // own reports whether a node is this one.
 func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Self() }
 
+// of is what is wanted of each map.
+func (p *column) of() mapfiles.Part {
+	return mapfiles.Part{Stage: p.Stage, Number: p.Number, Whole: p.Whole}
+}
+
 // request asks for some maps of a demand.
 func (p *column) request(maps []int, hurry bool) PieceRequest {
 	return PieceRequest{terms: p.terms, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
@@ -239,7 +245,7 @@ func (p *column) measureHere(ctx context.Context, maps []int) ([]pieces.Piece, e
 	name := p.name()
 	for _, next := range all[1:] {
 		name[2]++
-		p.pool.measured.put(name, measurement{pieces: next, size: lengthOf(next)})
+		p.pool.measured.put(name, measurement{pieces: next, size: pieces.SizeOf(next)})
 	}
 	return all[0], nil
 }
@@ -249,14 +255,7 @@ func lost(c state.Commit) error {
 }
 
 // lengthOfPieces is the number of bytes of all pieces.
-func (p *column) lengthOfPieces() int64 { return lengthOf(p.pieces) }
-
-func lengthOf(pieces []pieces.Piece) (n int64) {
-	for _, one := range pieces {
-		n += one.Size
-	}
-	return n
-}
+func (p *column) lengthOfPieces() int64 { return pieces.SizeOf(p.pieces) }
 
 // begins are where the pieces begin when those of some maps stand one after the other, and
 // where they end.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/memory"
-	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/record"
 )
 
@@ -139,20 +139,14 @@ func lend(parts []*column) lent {
 // back; nil for one that is not.
 func (p *column) lent() (pieces [][]byte, give func()) {
 	pieces = make([][]byte, len(p.pieces))
-	var open []*openmaps.Map
-	if len(pieces) > openmaps.MostOpened || p.files == nil { // a little of each, which would be opened for it and closed
+	if len(pieces) > mapfiles.MostLent || p.files == nil {
 		return pieces, func() {}
 	}
+	loan := p.files.maps.Lend()
 	for i := range pieces {
 		if c := p.at(i); slices.ContainsFunc(c.Nodes, p.own) {
-			if b, m := p.files.lend(p.request([]int{i}, false), c, p.pieces[i]); m != nil {
-				pieces[i], open = b, append(open, m)
-			}
+			pieces[i] = loan.Piece(p.of(), c, p.pieces[i])
 		}
 	}
-	return pieces, func() {
-		for _, m := range open {
-			p.files.open.Give(m)
-		}
-	}
+	return pieces, loan.Give
 }

@@ -71,7 +71,7 @@ func (l *local) adopt() error {
 		if err != nil || l.has(number) != nil {
 			continue
 		}
-		f, err := openFiles(l.dir(number), number)
+		f, err := openFiles(l.dir(number), number, l.budget)
 		if err == nil {
 			err = l.addDisk(f)
 		}
@@ -134,7 +134,7 @@ func (l *local) makeFiles(j state.PoolJob) (*files, error) {
 	if l.config.RAM == 0 {
 		return nil, meta.Worded(meta.ErrQuota, "this node keeps nothing of the shuffle pool: it was mounted without --pool-ram")
 	}
-	f, err := makeFiles(l.dir(j.Number), j)
+	f, err := makeFiles(l.dir(j.Number), j, l.budget)
 	if err != nil {
 		return nil, fmt.Errorf("files of job %s of the shuffle pool: %w", j.Name, err)
 	}
@@ -154,7 +154,8 @@ func (l *local) addDisk(f *files) error {
 	root, err := l.disk.Job(f.number)
 	switch {
 	case err == nil:
-		f.disk = f.storeOn(l.disk, root)
+		f.disk = l.disk
+		f.maps.AddDisk(l.disk, root)
 	case err == disk.ErrFull, l.disk.Failed(err):
 		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.Dir, "cause", err)
 		return nil
@@ -186,7 +187,7 @@ func (l *local) has(number uint64) *files {
 // add has files known, and divide the budget with others.
 func (l *local) add(f *files) {
 	l.budget.Add(f.Share)
-	f.ram, f.work = l.budget, l.work
+	f.work = l.work
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.jobs[f.number] = f

@@ -80,7 +80,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 		return nil, err
 	}
 	if slices.Contains(c.Nodes, pool.config.Cluster.Self()) {
-		file, err := f.whole(g.number, c)
+		file, err := f.maps.Whole(g.number, c)
 		if file != nil {
 			return opened{file}, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/turns"
@@ -47,6 +48,11 @@ type PieceRequest struct {
 	Whole bool
 	Maps  []state.Commit
 	hurry bool // others can be asked
+}
+
+// of is what is wanted of each of the maps.
+func (r PieceRequest) of() mapfiles.Part {
+	return mapfiles.Part{Stage: r.Stage, Number: r.Part, Whole: r.Whole}
 }
 
 // Terms are the terms on which pieces of a stage come: as of which generation, how they are packed

@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/groupcommit"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/memory"
 )
 
@@ -84,7 +85,7 @@ func (g Attempts) Reserve(ctx context.Context, name string, bytes int64) (undo f
 	if err != nil {
 		return nil, err
 	}
-	return f.reserve(ctx, g.job, path.Join(stageDir(g.number), attemptsDir, name), bytes*int64(max(1, g.job.pool.wanted(is.Spec))))
+	return f.reserve(ctx, g.job, path.Join(mapfiles.StageDir(g.number), attemptsDir, name), bytes*int64(max(1, g.job.pool.wanted(is.Spec))))
 }
 
 // reserve has a file count as one of so many bytes, all copies counted, if it does not yet.
@@ -178,7 +179,7 @@ func (f *files) adoptReserved(ctx context.Context, j *Job) error {
 			return err
 		}
 		for _, name := range names {
-			name = path.Join(stageDir(g.Number), attemptsDir, name)
+			name = path.Join(mapfiles.StageDir(g.Number), attemptsDir, name)
 			info, err := f.root.Lstat(name)
 			if err != nil {
 				continue

@@ -3,12 +3,14 @@ package pool
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"time"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/placement"
 )
 
@@ -143,17 +145,13 @@ func (r repairer) tell(node string, e endangered, cause error) {
 // copyAgain sends a copy of a map that is committed, and says how long that took once the node
 // has let it come.
 func (r repairer) copyAgain(ctx context.Context, f *files, node string, e endangered) (took time.Duration, err error) {
-	name := mapPath(e.stage.Number, e.is)
-	m, err := f.open.Get(name, e.is.Size, f.openMap)
-	if err != nil {
+	var begun time.Time
+	err = f.maps.Use(e.stage.Number, e.is, func(t pieces.Table, m io.ReaderAt) error {
+		begun = time.Now()
+		return r.peers.sendCopy(ctx, node, e.stage, e.is, sent{table: t, bytes: m, agreed: true, begins: func() { begun = time.Now() }})
+	})
+	if begun.IsZero() {
 		return 0, err
 	}
-	defer f.open.Give(m)
-	t, err := f.check(m, name, e.is)
-	if err != nil {
-		return 0, err
-	}
-	begun := time.Now()
-	err = r.peers.sendCopy(ctx, node, e.stage, e.is, sent{table: t, bytes: m, agreed: true, begins: func() { begun = time.Now() }})
 	return time.Since(begun), err
 }

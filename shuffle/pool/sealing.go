@@ -1,11 +1,9 @@
 package pool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -15,7 +13,7 @@ import (
 	"rankfs/meta/state"
 	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
-	"rankfs/shuffle/memory"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/pieces"
 )
 
@@ -47,7 +45,7 @@ func (s *sealing) joined() pieces.Joined {
 func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*sealing, error) {
 	open := f.root.Open // programs name directories and links beside a blob
 	if !g.Blobs() {
-		open = func(name string) (*os.File, error) { return openOwn(f.store().at(name), os.O_RDONLY, 0) }
+		open = func(name string) (*os.File, error) { return f.maps.Memory().OpenFile(name, os.O_RDONLY, 0) }
 	}
 	file, err := open(name)
 	if err != nil {
@@ -116,15 +114,15 @@ func (s *sealing) close() error {
 // the file; or, if it has to last, has the bytes under that name on the disk. Where it has the
 // name already it may have been agreed on, and keeps it whatever comes.
 func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error {
-	to := mapPath(s.stage, c)
-	has, err := s.files.hasMap(ctx, s.stage, c)
+	to := mapfiles.Path(s.stage, c)
+	has, err := s.files.maps.Has(ctx, s.stage, c)
 	if ctx.Err() != nil || err != nil && lasting {
 		return cmp.Or(ctx.Err(), err)
 	}
 	s.named = !has && err == nil
 	switch {
 	case lasting:
-		err := s.files.take(ctx, true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
+		err := s.files.maps.Take(ctx, true, to, s.table, io.NewSectionReader(s.joined(), 0, s.size))
 		if errors.Is(err, disk.ErrSilent) || ctx.Err() != nil { // what is left there is swept
 			s.named = false
 		}
@@ -132,23 +130,13 @@ func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error 
 	case has:
 		return nil
 	}
-	in := s.files.store()
-	table := io.MultiReader(bytes.NewReader(s.table), io.NewSectionReader(s.joined(), s.size-s.after, s.after))
-	if err := in.placeTable(to+idx, int64(len(s.table))+s.after, table); errors.Is(err, unix.ENOSPC) {
-		return fmt.Errorf("table of its map: %w", memory.ErrNoRoom)
-	} else if err != nil {
-		return err
-	}
-	if err := in.link(s.file, to); err != nil {
-		return errors.Join(err, in.Remove(to+idx))
-	}
-	return nil
+	return s.files.maps.Name(to, s.file, s.table, io.NewSectionReader(s.joined(), s.size-s.after, s.after), s.after)
 }
 
 // unname takes that back.
 func (s *sealing) unname(c state.Commit) error {
 	if s.named {
-		s.files.drop(mapPath(s.stage, c))
+		s.files.maps.Drop(mapfiles.Path(s.stage, c))
 	}
 	return nil
 }

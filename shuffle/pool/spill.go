@@ -5,12 +5,11 @@ import (
 	"context"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"rankfs/meta/state"
 	"rankfs/shuffle/disk"
+	"rankfs/shuffle/mapfiles"
 )
 
 // A spill moves maps from memory to the disk.
@@ -51,7 +50,7 @@ func (s *spill) relieve(ctx context.Context) {
 	if !s.full() {
 		return
 	}
-	for _, m := range s.movable() {
+	for _, m := range s.movable(ctx) {
 		if ctx.Err() != nil || s.roomy() {
 			return
 		}
@@ -78,16 +77,15 @@ type movable struct {
 	is    state.Commit
 }
 
-func (s *spill) movable() (all []movable) {
+func (s *spill) movable(ctx context.Context) (all []movable) {
 	self := s.config.Cluster.Self()
 	for _, f := range s.all() {
 		for _, g := range s.config.State.Stages(f.number) {
-			names, _ := namesIn(f.root, path.Join(stageDir(g.Number), mapsDir))
+			names, _ := f.maps.Memory().MapNames(ctx, g.Number)
 			for _, name := range names {
-				digits, _, _ := strings.Cut(name, ".")
-				number, err := strconv.ParseUint(digits, 10, 64)
+				number, is := mapfiles.NumberOf(name)
 				c, ok := s.config.State.Commit(g.Number, number)
-				if err == nil && ok && slices.Contains(c.Nodes, self) && path.Base(mapPath(g.Number, c)) == name {
+				if is && ok && slices.Contains(c.Nodes, self) && path.Base(mapfiles.Path(g.Number, c)) == name {
 					all = append(all, movable{f, g.Number, c})
 				}
 			}
@@ -99,17 +97,11 @@ func (s *spill) movable() (all []movable) {
 	return all
 }
 
-// move has a map on the disk instead of in memory. It lasts there, so that the memory of
-// its pages is free, too.
+// move has a map on the disk instead of in memory.
 func (s *spill) move(ctx context.Context, m movable) error {
-	f, name := m.files, mapPath(m.stage, m.is)
-	defer f.Expect(name)()
-	if err := f.copyToDisk(ctx, m.stage, m.is); err != nil {
-		return s.suspect(ctx, f, m.stage, m.is, err)
+	defer m.files.Expect(mapfiles.Path(m.stage, m.is))()
+	if err := m.files.maps.MoveToDisk(ctx, m.stage, m.is); err != nil {
+		return s.suspect(ctx, m.files, m.stage, m.is, err)
 	}
-	memory := f.store()
-	memory.remove(name)
-	memory.remove(name + idx)
-	f.open.Forget(name) // which would keep the memory
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/packing"
 	"rankfs/shuffle/turns"
 )
@@ -63,7 +64,7 @@ func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 	if err != nil || !is.Specified() || is.Spec.Ring || is.Spec.Records.Kind != meta.NoRecords || all.elsewhere(is.Spec) == 0 {
 		return
 	}
-	path := f.store().at(attemptPath(g.number, a))
+	path := f.maps.Memory().Path(attemptPath(g.number, a))
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.mu.of[path] != nil || len(all.mu.of) >= mostTails {
@@ -80,7 +81,7 @@ func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 	all.mu.of[path] = t
 	go func() {
 		defer close(t.done)
-		all.follow(ctx, f, t, path)
+		all.follow(ctx, f, t)
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		if all.mu.of[path] == t && len(t.sent) == 0 {
@@ -92,7 +93,7 @@ func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 // take ends the tail of an attempt that is to be committed, and returns what nodes have of it.
 // What is under way is waited for, as long as ctx does.
 func (all *tails) take(ctx context.Context, f *files, name string) *tail {
-	path := f.store().at(name)
+	path := f.maps.Memory().Path(name)
 	all.mu.Lock()
 	t := all.mu.of[path]
 	delete(all.mu.of, path)
@@ -146,7 +147,7 @@ func (t *tail) number() uint64 {
 
 // follow sends what is written until the tail ends, no node takes it, or it cannot be committed
 // any more: its file has gone, or its stage, or another attempt has won.
-func (all *tails) follow(ctx context.Context, f *files, t *tail, path string) {
+func (all *tails) follow(ctx context.Context, f *files, t *tail) {
 	var file *os.File
 	defer func() {
 		if file != nil {
@@ -162,7 +163,7 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail, path string) {
 			return
 		}
 		if file == nil {
-			file, err = openOwn(path, os.O_RDONLY, 0)
+			file, err = f.maps.Memory().OpenFile(attemptPath(t.stage.number, t.attempt), os.O_RDONLY, 0)
 			switch {
 			case errors.Is(err, os.ErrNotExist) && time.Since(grown) < bornTime:
 				continue
@@ -177,7 +178,7 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail, path string) {
 		}
 		n := min(end-at, mostTail)
 		if n < tailBytes {
-			if time.Since(grown) > tailedTime { // nodes give up what they have
+			if time.Since(grown) > mapfiles.TailTime { // nodes give up what they have
 				clear(t.sent)
 				return
 			}
@@ -249,21 +250,14 @@ func written(file *os.File, at int64) int64 {
 // A tailRequest says of which attempt something comes, and where that begins.
 type tailRequest struct {
 	Stage, Generation uint64
-	tailName
+	mapfiles.TailName
 	At int64
 
 	packing.Pushed
 }
 
-// A tailName tells what comes of an attempt before it is committed from all else.
-type tailName struct {
-	Map, Attempt uint64
-	Writer       string
-	Nonce        uint64
-}
-
-func (all *tails) name(t *tail) tailName {
-	return tailName{t.attempt.Map, t.attempt.Number, all.config.Cluster.Self(), t.nonce}
+func (all *tails) name(t *tail) mapfiles.TailName {
+	return mapfiles.TailName{Map: t.attempt.Map, Attempt: t.attempt.Number, Writer: all.config.Cluster.Self(), Nonce: t.nonce}
 }
 
 // more gives a node n bytes of an attempt.

@@ -1,4 +1,4 @@
-package pool
+package mapfiles
 
 import (
 	"bytes"
@@ -16,26 +16,28 @@ import (
 	"rankfs/shuffle/pieces"
 )
 
-// What a node keeps of attempts that are written on other nodes, of one job: so many, and each
-// for so long after something came.
-const (
-	mostTailed = 256
-	tailedTime = 30 * time.Second
-)
+// mostTailed bounds the attempts of one job that are written on other nodes, and are kept here.
+const mostTailed = 256
 
-// tailed are the files of what came of attempts. The lock guards the table, and taken of each;
+// TailTime is how long each of them is kept after something came.
+const TailTime = 30 * time.Second
+
+// Tails are the files of what came of attempts. The lock guards the table, and taken of each;
 // a file is written by the goroutine that has taken it, without the lock.
-type tailed struct {
+type Tails struct {
+	in *places
+
 	mu struct {
 		sync.Mutex
-		of    map[string]*tailedMap // by their paths
+		of    map[string]*Tail // by their paths
 		ended bool
 	}
 }
 
-// A tailedMap is the beginning of an attempt of another node, as far as it has come.
-type tailedMap struct {
-	in   store
+// A Tail is the beginning of an attempt of another node, as far as it has come.
+type Tail struct {
+	all  *Tails
+	in   Store
 	name string // of its file
 	file *os.File
 	has  int64
@@ -46,48 +48,53 @@ type tailedMap struct {
 	late  *time.Timer // gives it up
 }
 
-// file is the name of the file in which it comes.
-func (n tailName) file(stage uint64) string {
-	return path.Join(stageDir(stage), mapsDir, fmt.Sprintf("%06d.%d.%s.tail.%016x%s", n.Map, n.Attempt, n.Writer, n.Nonce, incoming))
-}
-
-// tailTo is the file of the beginning of an attempt, if that ends where the request goes on; of an
-// attempt of which nothing has come it is made, where its copy will be.
-func (f *files) tailTo(r tailRequest) (t *tailedMap, err error) {
-	name := r.tailName.file(r.Stage)
-	if r.At > 0 {
-		t = f.tailed.acquire(name)
-		if t != nil && t.has != r.At {
-			f.tailed.giveUp(t)
+// At is the file of the beginning of an attempt, if that ends there; of an attempt of which nothing
+// has come it is made, where its copy will be. The caller has it until Take returns.
+func (all *Tails) At(stage uint64, of TailName, at int64) (t *Tail, err error) {
+	name := of.file(stage)
+	if at > 0 {
+		t = all.acquire(name)
+		if t != nil && t.has != at {
+			all.giveUp(t)
 			t = nil
 		}
 		if t == nil {
-			return nil, fmt.Errorf("what came of map %d before byte %d %w", r.Map, r.At, meta.ErrNotExist)
+			return nil, fmt.Errorf("what came of map %d before byte %d %w", of.Map, at, meta.ErrNotExist)
 		}
 		return t, nil
 	}
-	t = &tailedMap{in: f.store(), name: name, taken: true}
-	if f.disk != nil {
-		t.in = *f.disk
+	t = &Tail{all: all, in: all.in.memory, name: name, taken: true}
+	if all.in.disk != nil {
+		t.in = *all.in.disk
 	}
-	if err := t.in.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := t.in.root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, err
 	}
-	if t.done, err = f.Use(name); err != nil {
+	if t.done, err = t.in.used.Use(name); err != nil {
 		return nil, err
 	}
 	if t.file, err = t.in.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err != nil {
 		t.done()
 		return nil, err
 	}
-	if err := f.tailed.add(t); err != nil {
+	if err := all.add(t); err != nil {
 		return nil, errors.Join(err, t.remove())
 	}
 	return t, nil
 }
 
-// take appends n bytes.
-func (t *tailedMap) take(n int64, r io.Reader) error {
+// Take appends n bytes. If it fails, what came is given up.
+func (t *Tail) Take(n int64, r io.Reader) error {
+	if err := t.add(n, r); err != nil {
+		t.all.giveUp(t)
+		return err
+	}
+	t.all.give(t)
+	return nil
+}
+
+// add appends n bytes.
+func (t *Tail) add(n int64, r io.Reader) error {
 	if d := t.in.disk; d == nil {
 		in, err := t.in.ram.Admit(n, r)
 		if err != nil {
@@ -110,7 +117,7 @@ func (t *tailedMap) take(n int64, r io.Reader) error {
 }
 
 // remove removes the file, unless that has become a map, and closes it.
-func (t *tailedMap) remove() error {
+func (t *Tail) remove() error {
 	defer t.done()
 	if t.isMap {
 		return t.file.Close()
@@ -122,7 +129,7 @@ func (t *tailedMap) remove() error {
 }
 
 // add has one more, which is taken.
-func (all *tailed) add(t *tailedMap) error {
+func (all *Tails) add(t *Tail) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	switch {
@@ -132,14 +139,14 @@ func (all *tailed) add(t *tailedMap) error {
 		return fmt.Errorf("this node %w: it keeps %d attempts of others already", meta.ErrBusy, mostTailed)
 	}
 	if all.mu.of == nil {
-		all.mu.of = make(map[string]*tailedMap)
+		all.mu.of = make(map[string]*Tail)
 	}
 	all.mu.of[t.name] = t
 	return nil
 }
 
 // acquire takes one, until it is given back or given up; nil if there is none that is free.
-func (all *tailed) acquire(name string) *tailedMap {
+func (all *Tails) acquire(name string) *Tail {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	t := all.mu.of[name]
@@ -152,12 +159,12 @@ func (all *tailed) acquire(name string) *tailedMap {
 }
 
 // give gives one back, which is given up if nothing comes for long.
-func (all *tailed) give(t *tailedMap) {
+func (all *Tails) give(t *Tail) {
 	all.mu.Lock()
 	ended := all.mu.ended
 	if !ended {
 		t.taken = false
-		t.late = time.AfterFunc(tailedTime, func() { all.forget(t.name) })
+		t.late = time.AfterFunc(TailTime, func() { all.forget(t.name) })
 	}
 	all.mu.Unlock()
 	if ended {
@@ -166,22 +173,25 @@ func (all *tailed) give(t *tailedMap) {
 }
 
 // giveUp forgets one that is taken.
-func (all *tailed) giveUp(t *tailedMap) {
+func (all *Tails) giveUp(t *Tail) {
 	all.mu.Lock()
 	delete(all.mu.of, t.name)
 	all.mu.Unlock()
 	_ = t.remove() // what is left of it is swept
 }
 
+// GiveUp gives up what came of an attempt, unless more of it comes now.
+func (all *Tails) GiveUp(stage uint64, of TailName) { all.forget(of.file(stage)) }
+
 // forget gives one up that is free, if there is one of that name.
-func (all *tailed) forget(name string) {
+func (all *Tails) forget(name string) {
 	if t := all.acquire(name); t != nil {
 		all.giveUp(t)
 	}
 }
 
-// below gives up what is free of names that begin so.
-func (all *tailed) below(prefix string) {
+// GiveUpBelow gives up what is free of names that begin so.
+func (all *Tails) GiveUpBelow(prefix string) {
 	all.mu.Lock()
 	var names []string
 	for name := range all.mu.of {
@@ -196,23 +206,24 @@ func (all *tailed) below(prefix string) {
 }
 
 // end gives up all, and keeps none from then on.
-func (all *tailed) end() {
+func (all *Tails) end() {
 	all.mu.Lock()
 	all.mu.ended = true
 	all.mu.Unlock()
-	all.below("")
+	all.GiveUpBelow("")
 }
 
 // errTail is for a copy of which this node has not what was sent before.
 var errTail = meta.Worded(meta.ErrOvertaken, "what was sent of the map before is not here any more")
 
-// complete keeps a map of whose bytes so many came before it was committed, and r has the others.
-func (f *files) complete(lasting bool, name string, t pieces.Table, before string, has int64, r io.Reader) error {
-	came := f.tailed.acquire(before)
+// Complete keeps a map of the stage by its name. So many of its bytes came before it was committed,
+// and r has the others.
+func (all *Tails) Complete(lasting bool, stage uint64, name string, t pieces.Table, before TailName, has int64, r io.Reader) error {
+	came := all.acquire(before.file(stage))
 	if came == nil {
 		return errTail
 	}
-	defer func() { f.tailed.giveUp(came) }()
+	defer func() { all.giveUp(came) }()
 	switch {
 	case came.has < has, lasting && came.in.disk == nil:
 		return errTail
@@ -220,15 +231,15 @@ func (f *files) complete(lasting bool, name string, t pieces.Table, before strin
 	if err := came.cut(has); err != nil {
 		return err
 	}
-	all := t.Check(io.MultiReader(io.NewSectionReader(came.file, 0, has), r), 0)
-	if _, err := pieces.Copy(io.Discard, io.LimitReader(all, has)); err != nil {
+	whole := t.Check(io.MultiReader(io.NewSectionReader(came.file, 0, has), r), 0)
+	if _, err := pieces.Copy(io.Discard, io.LimitReader(whole, has)); err != nil {
 		return err
 	}
-	if err := came.take(t.Size()-has, all); err != nil {
+	if err := came.add(t.Size()-has, whole); err != nil {
 		return err
 	}
 	in := came.in
-	err := beside(lasting, func() error { return in.place(nil, name+idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
+	err := beside(lasting, func() error { return in.place(nil, name+Idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
 		if !lasting {
 			return nil
 		}
@@ -241,7 +252,7 @@ func (f *files) complete(lasting bool, name string, t pieces.Table, before strin
 		return err
 	}
 	came.isMap = true
-	f.open.Forget(name) // what had the name before
+	all.in.open.Forget(name) // what had the name before
 	if lasting {
 		return in.sync(path.Dir(name))
 	}
@@ -249,7 +260,7 @@ func (f *files) complete(lasting bool, name string, t pieces.Table, before strin
 }
 
 // cut gives up what came beyond so many bytes.
-func (t *tailedMap) cut(has int64) error {
+func (t *Tail) cut(has int64) error {
 	if t.has == has {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package pool
+package mapfiles
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/pieces"
@@ -24,7 +25,13 @@ import (
 
 // onDisk are files of a job with a disk of so many bytes, and with a directory in the place
 // of memory.
-func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
+func onDisk(t *testing.T, bytes int64, log *slog.Logger) *Files {
+	t.Helper()
+	return onDiskOf(t, bytes, 1<<30, log)
+}
+
+// onDiskOf is onDisk with so many bytes of memory.
+func onDiskOf(t *testing.T, bytes, ram int64, log *slog.Logger) *Files {
 	t.Helper()
 	d, err := disk.Open(t.TempDir(), bytes, "00000000000000aa", log)
 	if err != nil {
@@ -34,16 +41,16 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ram, err := os.OpenRoot(t.TempDir())
+	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &files{number: 7, inspecting: make(chan struct{}, 1)}
-	f.init(ram)
-	f.ram = memory.New(1<<30, nil, log)
-	f.disk = f.storeOn(d, root)
+	used := new(access.Names)
+	used.Init(0)
+	f := New(dir, memory.New(ram, nil, log), used)
+	f.AddDisk(d, root)
 	t.Cleanup(func() {
-		if err := errors.Join(f.close(), d.Close()); err != nil {
+		if err := errors.Join(f.Close(), dir.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -54,9 +61,9 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *files {
 var block = disk.Blocks(1)
 
 // filesOf is what files on a disk take, and what is counted of that.
-func filesOf(t *testing.T, s *store) (left, counted int64) {
+func filesOf(t *testing.T, s *Store) (left, counted int64) {
 	t.Helper()
-	err := fs.WalkDir(s.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(s.root.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
@@ -77,38 +84,37 @@ func mapOfBytes(t *testing.T, b string) (string, state.Commit, pieces.Table) {
 	t.Helper()
 	all := pieces.AppendRow(nil, int64(len(b)), xxhash.Sum64String(b))
 	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(b)), Sum: all.Sum()}
-	return mapPath(9, c), c, all
+	return Path(9, c), c, all
 }
 
 // Of two copies that come at once into memory the second is refused before anything of it is
 // read, if there is no room for it beside all of the first, and taken once that has failed.
 func TestCopiesThatComeAtOnce(t *testing.T) {
-	f := onDisk(t, 0, slog.New(slog.DiscardHandler))
 	b := strings.Repeat("0123456789abcdef", 4096)
 	room := int64(len(b)) * 3 / 2
-	f.ram = memory.New(room, nil, slog.New(slog.DiscardHandler))
+	f := onDiskOf(t, 0, room, slog.New(slog.DiscardHandler))
 	name, _, all := mapOfBytes(t, b)
 	r, w := io.Pipe()
 	first := make(chan error, 1)
-	go func() { first <- f.take(t.Context(), false, name, all, r) }()
+	go func() { first <- f.Take(t.Context(), false, name, all, r) }()
 	if _, err := io.WriteString(w, b[:100]); err != nil {
 		t.Fatal(err)
 	}
 	second := strings.NewReader(b)
-	if err := f.take(t.Context(), false, name, all, second); !errors.Is(err, meta.ErrNoSpace) || second.Len() < len(b) {
+	if err := f.Take(t.Context(), false, name, all, second); !errors.Is(err, meta.ErrNoSpace) || second.Len() < len(b) {
 		t.Errorf("the second copy: %v; %d bytes of it were not read", err, second.Len())
 	}
-	if err := f.hasRoom(false, int64(len(b))); !errors.Is(err, meta.ErrNoSpace) {
+	if err := f.Room(false, int64(len(b))); !errors.Is(err, meta.ErrNoSpace) {
 		t.Errorf("while one comes there is room for another one: %v", err)
 	}
 	w.CloseWithError(io.ErrUnexpectedEOF)
 	if err := <-first; !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the first copy: %v", err)
 	}
-	if err := f.take(t.Context(), false, name, all, second); err != nil {
+	if err := f.Take(t.Context(), false, name, all, second); err != nil {
 		t.Errorf("the second copy, when the first has failed: %v", err)
 	}
-	if n := room - f.ram.Free(); n != 0 {
+	if n := room - f.memory.ram.Free(); n != 0 {
 		t.Errorf("%d bytes are to come still", n)
 	}
 }
@@ -127,7 +133,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	begin := func() coming {
 		r, w := io.Pipe()
 		one := coming{w, make(chan error, 1)}
-		go func() { one.err <- f.take(t.Context(), true, name, all, r) }()
+		go func() { one.err <- f.Take(t.Context(), true, name, all, r) }()
 		if _, err := io.WriteString(w, b[:100]); err != nil {
 			t.Fatal(err)
 		}
@@ -142,22 +148,22 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 		if err := <-one.err; err != nil {
 			t.Error(err)
 		}
-		if err := f.verify(9, c); err != nil {
+		if err := f.Verify(9, c); err != nil {
 			t.Errorf("when one is whole: %v", err)
 		}
 	}
-	defer f.Expect(name)()
+	defer f.memory.used.Expect(name)()
 	first, second := begin(), begin()
-	if !f.lacks(t.Context(), 9, c) {
+	if !f.Lacks(t.Context(), 9, c) {
 		t.Error("a copy has its name before it is whole")
 	}
-	for _, s := range f.stores() {
-		names, err := namesIn(s.Root, "9/maps")
+	for _, s := range f.Stores() {
+		names, err := NamesIn(s.root, "9/maps")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			s.giveUp(9, name, s.count(9, names)) // which leaves what comes
+			f.Sweep(s, 9, names).GiveUp(name) // which leaves what comes
 		}
 	}
 	end(first)
@@ -165,7 +171,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 	if left, counted := filesOf(t, f.disk); left != counted || counted != disk.Blocks(int64(len(b)))+block {
 		t.Errorf("%d bytes are there, %d counted", left, counted)
 	}
-	f.drop(name)
+	f.Drop(name)
 	if left, counted := filesOf(t, f.disk); left != 0 || counted != 0 {
 		t.Errorf("%d bytes are left, %d counted", left, counted)
 	}
@@ -179,16 +185,16 @@ func TestFullOrFailedDisk(t *testing.T) {
 		f := onDisk(t, 2*block, slog.New(slog.NewTextHandler(&log, nil)))
 		b := strings.Repeat("x", int(3*block))
 		name, c, all := mapOfBytes(t, b)
-		if err := f.take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.lacks(t.Context(), 9, c) {
+		if err := f.Take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.Lacks(t.Context(), 9, c) {
 			t.Errorf("more than there is room for: %v", err)
 		}
-		if err := f.take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.verify(9, c) != nil {
+		if err := f.Take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.Verify(9, c) != nil {
 			t.Errorf("what memory has room for: %v", err)
 		}
-		if err := f.take(t.Context(), false, name, all, bytes.NewReader([]byte(strings.Repeat("y", int(3*block))))); !errors.Is(err, meta.ErrCorrupt) {
+		if err := f.Take(t.Context(), false, name, all, bytes.NewReader([]byte(strings.Repeat("y", int(3*block))))); !errors.Is(err, meta.ErrCorrupt) {
 			t.Errorf("other bytes: %v", err)
 		}
-		f.drop(name)
+		f.Drop(name)
 		small := b[:10]
 		name, c, all = mapOfBytes(t, small)
 		f.disk.disk.Failed(unix.EIO)
@@ -196,14 +202,14 @@ func TestFullOrFailedDisk(t *testing.T) {
 		if n := strings.Count(log.String(), "has failed"); n != 1 {
 			t.Errorf("that the disk failed is logged %d times", n)
 		}
-		if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
+		if err := f.Take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("a disk that failed: %v", err)
 		}
 		time.Sleep(disk.RestTime)
-		if err := f.take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.verify(9, c) != nil {
+		if err := f.Take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.Verify(9, c) != nil {
 			t.Errorf("a disk that had failed: %v", err)
 		}
-		f.drop(name)
+		f.Drop(name)
 		if left, counted := filesOf(t, f.disk); counted != left {
 			t.Errorf("%d bytes are left, %d counted", left, counted)
 		}

@@ -1,4 +1,4 @@
-package pool
+package mapfiles
 
 import (
 	"errors"
@@ -20,16 +20,16 @@ import (
 // because somebody has read it a moment ago; from the disk it is read as before.
 func TestWhatHasGoneIsNotOpen(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 4096)
-	for what, goes := range map[string]func(f *files, name string, c state.Commit) error{
-		"moved": func(f *files, _ string, c state.Commit) error {
-			return new(spill).move(t.Context(), movable{f, 9, c})
+	for what, goes := range map[string]func(f *Files, name string, c state.Commit) error{
+		"moved": func(f *Files, _ string, c state.Commit) error {
+			return f.MoveToDisk(t.Context(), 9, c)
 		},
-		"given up": func(f *files, name string, _ state.Commit) error { f.drop(name); return nil },
-		"removed":  func(f *files, _ string, _ state.Commit) error { f.store().removeAll("9"); return nil },
+		"given up": func(f *Files, name string, _ state.Commit) error { f.Drop(name); return nil },
+		"removed":  func(f *Files, _ string, _ state.Commit) error { f.memory.RemoveAll("9"); return nil },
 	} {
 		f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
 		name, c, all := mapOfBytes(t, text)
-		if err := f.store().put(t.Context(), name, all, strings.NewReader(text), false); err != nil {
+		if err := f.memory.put(t.Context(), name, all, strings.NewReader(text), false); err != nil {
 			t.Fatal(err)
 		}
 		m, err := f.open.Get(name, c.Size, f.openMap)
@@ -45,7 +45,7 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 		if !errors.Is(err, os.ErrClosed) || !errors.Is(late, os.ErrClosed) {
 			t.Errorf("one that was %s is open: %v, %v", what, err, late)
 		}
-		if _, err := f.store().Lstat(name); !errors.Is(err, os.ErrNotExist) {
+		if _, err := f.memory.Lstat(name); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("one that was %s is in memory: %v", what, err)
 		}
 		if _, err := f.open.Get(name, c.Size, f.openMap); (err == nil) != (what == "moved") {
@@ -59,14 +59,14 @@ func TestWhatHasGoneIsNotOpen(t *testing.T) {
 func TestTableThatWasNotFinished(t *testing.T) {
 	f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
 	name, c, all := mapOfBytes(t, "0123456789abcdef")
-	memory := f.store()
-	if err := errors.Join(memory.put(t.Context(), name, all, strings.NewReader("0123456789abcdef"), false), os.WriteFile(memory.at(name+idx), all[:5], 0600)); err != nil {
+	memory := f.memory
+	if err := errors.Join(memory.put(t.Context(), name, all, strings.NewReader("0123456789abcdef"), false), os.WriteFile(memory.Path(name+Idx), all[:5], 0600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := memory.placeTable(name+idx, int64(len(all)), strings.NewReader(string(all))); err != nil {
+	if err := memory.placeTable(name+Idx, int64(len(all)), strings.NewReader(string(all))); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.verify(9, c); err != nil {
+	if err := f.Verify(9, c); err != nil {
 		t.Error(err)
 	}
 	f.open.End()
@@ -86,17 +86,17 @@ func TestMapsInTwoFiles(t *testing.T) {
 	}
 	f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
 	c := state.Commit{Map: 3, Writer: "00000000000000bb", Size: int64(len(text + after)), Sum: all.Sum()}
-	name := mapPath(9, c)
-	if err := f.store().MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	name := Path(9, c)
+	if err := f.memory.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string]string{name: text, name + idx: string(all) + after} {
-		if err := os.WriteFile(f.store().at(name), []byte(b), 0o600); err != nil {
+	for name, b := range map[string]string{name: text, name + Idx: string(all) + after} {
+		if err := os.WriteFile(f.memory.Path(name), []byte(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := f.verify(9, c); err != nil || f.lacks(t.Context(), 9, c) {
-		t.Errorf("%v; is it there? %v", err, !f.lacks(t.Context(), 9, c))
+	if err := f.Verify(9, c); err != nil || f.Lacks(t.Context(), 9, c) {
+		t.Errorf("%v; is it there? %v", err, !f.Lacks(t.Context(), 9, c))
 	}
 	holds := func() {
 		t.Helper()
@@ -118,7 +118,7 @@ func TestMapsInTwoFiles(t *testing.T) {
 	}
 	holds()
 	for part, want := range []string{text[:4], text[4:], after} {
-		one, err := f.find(PieceRequest{terms: terms{Stage: 9}, Part: uint64(part)}, c)
+		one, err := f.find(Part{Stage: 9, Number: uint64(part)}, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,14 +131,14 @@ func TestMapsInTwoFiles(t *testing.T) {
 		}
 		f.open.Give(one.Map)
 	}
-	if file, err := f.whole(9, c); file != nil || err != nil {
+	if file, err := f.Whole(9, c); file != nil || err != nil {
 		t.Errorf("it is one file: %v", err)
 	}
-	if err := new(spill).move(t.Context(), movable{f, 9, c}); err != nil {
+	if err := f.MoveToDisk(t.Context(), 9, c); err != nil {
 		t.Fatal(err)
 	}
 	holds()
-	file, err := f.whole(9, c)
+	file, err := f.Whole(9, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,14 +146,14 @@ func TestMapsInTwoFiles(t *testing.T) {
 		t.Errorf("on the disk it is %q: %v", b, err)
 	}
 	file.Close()
-	f.drop(name)
+	f.Drop(name)
 	for _, cut := range [][2]string{{text[:5], string(all) + after}, {text, string(all) + after[1:]}, {text, string(all)}, {text, after[1:]}, {"", ""}, {text + after + "x", string(all)}} {
-		for i, name := range []string{name, name + idx} {
-			if err := os.WriteFile(f.store().at(name), []byte(cut[i]), 0o600); err != nil {
+		for i, name := range []string{name, name + Idx} {
+			if err := os.WriteFile(f.memory.Path(name), []byte(cut[i]), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.verify(9, c); !errors.Is(err, meta.ErrCorrupt) {
+		if err := f.Verify(9, c); !errors.Is(err, meta.ErrCorrupt) {
 			t.Errorf("files that have %q: %v", cut, err)
 		}
 		f.forget(name)

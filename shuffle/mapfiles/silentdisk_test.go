@@ -1,14 +1,18 @@
-package pool
+package mapfiles
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"rankfs/meta"
 	"rankfs/meta/slowdisk"
 	"rankfs/shuffle/disk"
 )
@@ -34,7 +38,7 @@ func TestADiskThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("it does not answer: %v", err)
 		}
 		name, _, all := mapOfBytes(t, "words")
-		take := func() error { return f.take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))) }
+		take := func() error { return f.Take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))) }
 		for range 2 {
 			if err := take(); err != disk.ErrFull || d.Free() > 0 {
 				t.Errorf("meanwhile a map is %v, and %d bytes are free", err, d.Free())
@@ -59,16 +63,16 @@ func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
 		f, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)), make(chan struct{})
 		d := f.disk.disk
 		name, c, all := mapOfBytes(t, "words")
-		if err := f.take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))); err != nil {
+		if err := f.Take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Do(t.Context(), stuck(answer)); err != disk.ErrSilent {
 			t.Fatal(err)
 		}
-		if has, err := f.hasMap(t.Context(), 9, c); !has || err != nil {
+		if has, err := f.Has(t.Context(), 9, c); !has || err != nil {
 			t.Errorf("it takes no writes, and has the map: %v, %v", has, err)
 		}
-		if err := f.verify(9, c); err != nil {
+		if err := f.Verify(9, c); err != nil {
 			t.Errorf("it takes no writes: %v", err)
 		}
 		_, err := disk.Ask(t.Context(), d, func() (int, error) {
@@ -79,18 +83,18 @@ func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
 			t.Errorf("it does not answer: %v", err)
 		}
 		f.open.End()
-		if has, err := f.hasMap(t.Context(), 9, c); has || err != disk.ErrSilent || f.lacks(t.Context(), 9, c) {
+		if has, err := f.Has(t.Context(), 9, c); has || err != disk.ErrSilent || f.Lacks(t.Context(), 9, c) {
 			t.Errorf("it does not answer, and has the map: %v, %v", has, err)
 		}
-		if err := f.verify(9, c); !errors.Is(err, context.DeadlineExceeded) || isDamage(err) {
+		if err := f.Verify(9, c); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, meta.ErrCorrupt) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EIO) {
 			t.Errorf("a map is read of a disk that does not answer: %v", err)
 		}
-		if _, err := f.disk.names(t.Context(), "."); err != disk.ErrSilent {
+		if _, err := f.disk.Names(t.Context(), "."); err != disk.ErrSilent {
 			t.Errorf("its names are read: %v", err)
 		}
 		close(answer)
 		synctest.Wait()
-		if f.lacks(t.Context(), 9, c) || f.verify(9, c) != nil {
+		if f.Lacks(t.Context(), 9, c) || f.Verify(9, c) != nil {
 			t.Error("it answers, and has not the map")
 		}
 	})
