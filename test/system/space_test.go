@@ -211,13 +211,7 @@ func TestFullStateDirectory(t *testing.T) {
 	n, s := p.start(), newLines(t, 1000)
 	n.create("d", s, "--batch", "50")
 	before := entries(p.state + "/indexes")
-	filler := disk + "/filler"
-	for size := 8 << 20; size > 0; size /= 2 { // to the last byte
-		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		must(t, err)
-		f.Write(make([]byte, size))
-		f.Close()
-	}
+	filler := fillUp(t, disk)
 	for what, args := range map[string][]string{
 		"create":  {"dataset", "create", "e", "--source", newLines(t, 20000).uri},
 		"refresh": {"dataset", "refresh", "d"},
@@ -240,6 +234,45 @@ func TestFullStateDirectory(t *testing.T) {
 	} else {
 		again.stop()
 	}
+}
+
+// fillUp takes all room of a disk, to the last byte.
+func fillUp(t testing.TB, disk string) (filler string) {
+	t.Helper()
+	filler = disk + "/filler"
+	for size := 8 << 20; size > 0; size /= 2 {
+		f, err := os.OpenFile(filler, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		must(t, err)
+		_, _ = f.Write(make([]byte, size))
+		f.Close()
+	}
+	return filler
+}
+
+// A daemon begins on a state directory that it had when its disk has become full since, and
+// serves what it has. Another one is refused there, though the lock has no room for who has it.
+func TestMountOnAFullStateDirectory(t *testing.T) {
+	t.Parallel()
+	p := newNode(t)
+	disk := newTmpfs(t, p, "12m")
+	p.state = disk + "/state"
+	p.Options("--state", p.state)
+	s := newLines(t, 1000)
+	p.start().create("d", s, "--batch", "50")
+	p.stop()
+	must(t, os.Truncate(p.state+"/lock", 0)) // what it takes is taken by others
+	filler := fillUp(t, disk)
+	n := p.start()
+	if r := n.readView(t, "d"); !sameRecords(r.records(), s.records) {
+		t.Error("other bytes with a full state directory")
+	}
+	other := newNode(t)
+	got := other.cli("mount", other.mount, "--ram", "64MiB", "--state", p.state)
+	if got.code != 4 || !strings.Contains(got.err, "another rankfs uses it, or choose another with --state") {
+		t.Errorf("a second daemon: %v", got)
+	}
+	must(t, os.Remove(filler))
+	n.create("e", newLines(t, 100))
 }
 
 // A state directory that cannot be written: a daemon does not start on it, and
