@@ -176,6 +176,28 @@ func TestADiskThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// A change of the configuration that no majority can write is waited for no longer than its caller
+// does, as by a leader that ends.
+func TestAChangeOfVotersIsNotWritten(t *testing.T) {
+	nodes := clusterWith(t, 3, func(n *node) { n.fragile = true })
+	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
+	n, rest := leading(t, nodes)
+	for _, other := range rest {
+		other.disk.fail(syscall.ENOSPC, false)
+	}
+	written := n.group.raft.LastIndex()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- n.group.reconfigure(ctx, change{do: demote, id: rest[0].id}, state.Node{}) }()
+	eventually.True(t, "it is begun", func() bool { return n.group.raft.LastIndex() > written })
+	cancel()
+	eventually.True(t, "it is given up", func() bool { return len(answer) > 0 })
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("it is %v", err)
+	}
+}
+
 // What was acknowledged is on the disks of a majority: all nodes lose their power at
 // once, and with it what they had not synced.
 func TestAPowerFailure(t *testing.T) {
