@@ -10,6 +10,7 @@ import (
 
 	"rankfs/cache/ahead"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 	"rankfs/meta/stall"
 )
 
@@ -45,18 +46,13 @@ type guarded struct {
 	ended    bool  // and nothing becomes idle any more
 }
 
-// Counts are the counts of the cache's opens, fills and choices of levels since New, and of the handles
-// that are open now.
+// Counts are counts since New, and the handles that are open now.
 type Counts struct {
-	Opens, OpensReady, OpensWaited uint64
-	Fills, FillBytes, FillErrors   uint64
-	Prefetched, Evicted, Restored  uint64
-	Unpacked, Converted, Choices   uint64
-	Late                           uint64 // copies that were made when their room was needed, which no open waited for
-	CopiedLate                     uint64 // batches that went without one, as an open waited
-	FillTime                       time.Duration
-	ChoiceTime                     time.Duration // of a processor
-	Handles                        int
+	meta.CacheCounts
+	Unpacked, Converted uint64
+	Late                uint64 // copies that were made when their room was needed, which no open waited for
+	FillTime            time.Duration
+	ChoiceTime          time.Duration // of a processor
 }
 
 // newGuarded is the state of an empty cache.

@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"rankfs/meta/durable":            {},
 	"rankfs/meta/queue":              {"rankfs/meta", "rankfs/meta/lists"},
 	"rankfs/meta/slowdisk":           {},
-	"rankfs/meta/stall":              {},
+	"rankfs/meta/stall":              {"rankfs/meta"},
 	"rankfs/meta/state":              {"rankfs/meta"},
 	"rankfs/meta/trust":              {"rankfs/meta", "rankfs/meta/durable"},
 	"rankfs/meta/group":              {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/state", "rankfs/meta/trust"},

@@ -79,7 +79,7 @@ func TestAdvice(t *testing.T) {
 				ViewName: viewNamed("train"), Here: 4, Facts: &control.Facts{Ranks: 8, Bytes: 100 * gib, Batch: 8 << 20, Again: true, Remote: true, Flows: control.Flows{
 					Source: c.source, Peers: control.Flow{Bytes: 100 << 20, Busy: 10}, Decoded: control.Flow{Bytes: 2 * gib, Busy: 10},
 				}},
-				Total: control.Account{Opens: 5000, Bytes: 40 * gib, RankSeconds: 400, Stalled: 200, Waits: c.waits},
+				Total: control.Account{OpenCounts: control.OpenCounts{Opens: 5000, Bytes: 40 * gib}, RankSeconds: 400, Stalled: 200, Waits: c.waits},
 			}
 			if c.change != nil {
 				c.change(&j)

@@ -11,7 +11,7 @@ import (
 // account is one of a job whose ranks wait for a share of their time, nine
 // tenths of it for one cause.
 func account(seconds, share float64, for_ string, opens uint64, batch int64) control.Account {
-	a := control.Account{Opens: opens, Ready: opens - opens/4, Waited: opens / 4, Bytes: int64(opens) * batch, RankSeconds: seconds, Stalled: seconds * share}
+	a := control.Account{OpenCounts: control.OpenCounts{Opens: opens, Ready: opens - opens/4, Waited: opens / 4, Bytes: int64(opens) * batch}, RankSeconds: seconds, Stalled: seconds * share}
 	for name, part := range map[string]*float64{
 		"source": &a.Waits.Source, "peer": &a.Waits.Peer, "nvme": &a.Waits.Disk,
 		"decode": &a.Waits.Decode, "admission": &a.Waits.Admission,

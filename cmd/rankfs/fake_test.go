@@ -94,8 +94,10 @@ func (n *fakeNode) Status() control.Status {
 			{Name: "ram", Where: "tmpfs, huge pages", Budget: c.RAMBytes, Used: 3 << 28, Dying: 1 << 20, Slabs: 12, State: "ok"},
 		},
 		Counters: control.Counters{
-			Opens: 12345, OpensReady: 12300, OpensWaited: 45, WaitSeconds: 1.25, Fills: 400, FillBytes: 100 << 30,
-			FillSeconds: 20, FillCost: control.Cost{Rate: 5 << 30, Bytes: 256 << 20}, Prefetched: 355, Evicted: 388, Recycled: 380, Readers: 8, OpenHandles: 9, Views: 1,
+			CacheCounts: control.CacheCounts{
+				Opens: 12345, OpensReady: 12300, OpensWaited: 45, Fills: 400, FillBytes: 100 << 30, Prefetched: 355, Evicted: 388, Handles: 9,
+			},
+			WaitSeconds: 1.25, FillSeconds: 20, FillCost: control.Cost{Rate: 5 << 30, Bytes: 256 << 20}, Recycled: 380, Readers: 8, Views: 1,
 		},
 		HDFS: &control.HDFS{Bytes: 3 << 30, Local: 2 << 30, Corrupt: 1, Failures: 4, Streams: 2, LocalBlocks: "short-circuit",
 			Ways: control.Ways[uint64]{Files: 1 << 30, LocalTCP: 1 << 30, Remote: 1 << 30}},

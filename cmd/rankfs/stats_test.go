@@ -39,7 +39,7 @@ func second(n uint64, jobs ...control.Job) control.Load {
 		Time: epoch.Add(time.Hour + time.Duration(n)*time.Second), Mount: "/mnt/rankfs", Since: epoch, Jobs: jobs,
 		Flows:    control.Flows{Source: control.Flow{Bytes: int64(n) * 180 << 20, Busy: float64(n)}},
 		Tiers:    []control.Tier{{Name: "ram", Budget: 64 << 30, Used: int64(n) << 30}, {Name: "nvme", Budget: 1 << 40, Used: 5 << 34}},
-		Counters: control.Counters{Opens: 40 * n, OpensReady: 30 * n, Fills: 20 * n, FillBytes: n * 20 << 23, Restored: 5 * n, Evicted: 20 * n},
+		Counters: control.Counters{CacheCounts: control.CacheCounts{Opens: 40 * n, OpensReady: 30 * n, Fills: 20 * n, FillBytes: n * 20 << 23, Restored: 5 * n, Evicted: 20 * n}},
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *picture) String() string {
 
 // reading is one that reads.
 func reading(name string, ranks int, stalled float64) control.Job {
-	n := control.Account{Opens: 12000, Ready: 11400, Waited: 600, Bytes: 12000 << 23, RankSeconds: 80, Stalled: 80 * stalled}
+	n := control.Account{OpenCounts: control.OpenCounts{Opens: 12000, Ready: 11400, Waited: 600, Bytes: 12000 << 23}, RankSeconds: 80, Stalled: 80 * stalled}
 	n.Waits.Admission, n.Waits.Source = 70*stalled, 10*stalled
 	return control.Job{ViewName: viewNamed(name), Now: control.Window{Seconds: 10, Ranks: ranks, Account: n}}
 }

@@ -274,6 +274,6 @@ func writeCounters(w io.Writer, c control.Counters) {
 		"filled", fmt.Sprintf("%s: %s%s, %s ahead, %s",
 			terminal.Count(c.Fills), terminal.Bytes(int64(c.FillBytes)), rate, terminal.Count(c.Prefetched), terminal.Plural(c.FillErrors, "error")),
 		"slabs", fmt.Sprintf("%s evicted, %s recycled", terminal.Count(c.Evicted), terminal.Count(c.Recycled)),
-		"now", fmt.Sprintf("%s, %s, %s", terminal.Plural(c.Readers, "reading rank"), terminal.Plural(c.OpenHandles, "open file"), terminal.Plural(c.Views, "view")),
+		"now", fmt.Sprintf("%s, %s, %s", terminal.Plural(c.Readers, "reading rank"), terminal.Plural(c.Handles, "open file"), terminal.Plural(c.Views, "view")),
 	)
 }

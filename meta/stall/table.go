@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"rankfs/meta"
 )
 
 // The bounds of a table.
@@ -42,14 +44,8 @@ type jobKey struct {
 // Totals are those of a job or a rank. Opens that are under way count in Wait, Time
 // and Stalled as far as they have come, and elsewhere when they end.
 type Totals struct {
-	Opens  uint64 // that have ended
-	Ready  uint64 // without a wait
-	Waited uint64 // after one, however they ended
-	Errors uint64
-	Bytes  int64
-
-	Interrupted uint64 // given up by their readers, by a signal or their end: no errors
-	Wait        Split  // of all opens, so that the sum may be longer than Stalled
+	meta.OpenCounts
+	Wait Split // of all opens, so that the sum may be longer than Stalled
 
 	// Time is the time that the ranks were at it, each from its first open to the
 	// end of its last, without what lies between two if that is longer than

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"rankfs/meta"
 	"rankfs/meta/stall"
 )
 
@@ -50,8 +51,8 @@ func TestShareOfTheRanksTime(t *testing.T) {
 	k.pass(200) // nobody opens anything after this
 	j := only(t, a)
 	want := stall.Totals{
-		Opens: 4, Ready: 3, Waited: 1, Bytes: 4000,
-		Wait: stall.Split{stall.Source: 30e6}, Time: 100e6, Stalled: 30e6,
+		OpenCounts: meta.OpenCounts{Opens: 4, Ready: 3, Waited: 1, Bytes: 4000},
+		Wait:       stall.Split{stall.Source: 30e6}, Time: 100e6, Stalled: 30e6,
 	}
 	if j.Totals != want {
 		t.Errorf("got %+v, want %+v", j.Totals, want)

@@ -10,9 +10,8 @@ import (
 
 func account(t stall.Totals) control.Account {
 	return control.Account{
-		Opens: t.Opens, Ready: t.Ready, Waited: t.Waited, Errors: t.Errors, Interrupted: t.Interrupted, Bytes: t.Bytes,
-		RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(), Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait),
-		MemoryWait: t.Wait[stall.Memory].Seconds(),
+		OpenCounts: t.OpenCounts, RankSeconds: t.Time.Seconds(), Stalled: t.Stalled.Seconds(),
+		Waits: waitsOf(t.Wait), HDFSWaits: hdfsWaits(t.Wait), MemoryWait: t.Wait[stall.Memory].Seconds(),
 	}
 }
 

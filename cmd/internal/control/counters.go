@@ -1,29 +1,26 @@
 package control
 
+import "rankfs/meta"
+
+// What a node has counted is told as it is counted.
+type (
+	OpenCounts  = meta.OpenCounts
+	CacheCounts = meta.CacheCounts
+)
+
 // Counters are totals since the mount.
 type Counters struct {
-	Opens         uint64  `json:"opens"`       // of batches
-	OpensReady    uint64  `json:"opens_ready"` // found the slab complete
-	OpensWaited   uint64  `json:"opens_waited"`
+	CacheCounts
 	OpenErrors    uint64  `json:"open_errors"`
 	WaitSeconds   float64 `json:"wait_seconds"`
 	Waits         Waits   `json:"waits"`       // WaitSeconds by cause
 	BatchReads    uint64  `json:"batch_reads"` // READ requests for batches that reached the daemon
 	Lookups       uint64  `json:"lookups"`
-	Fills         uint64  `json:"fills"`
-	FillBytes     uint64  `json:"fill_bytes"`
 	FillSeconds   float64 `json:"fill_seconds"`
 	FillCost      Cost    `json:"fill_cost"`
-	FillErrors    uint64  `json:"fill_errors"`
-	Prefetched    uint64  `json:"prefetched"` // fills begun before any open
-	Restored      uint64  `json:"restored"`   // batches that were on nvme already
-	Evicted       uint64  `json:"evicted"`
-	CopiedLate    uint64  `json:"copied_late"`        // of Evicted, those that went without the copy that they should have, as an open waited
 	Recycled      uint64  `json:"recycled"`           // slabs whose memory was used again in place
-	Choices       uint64  `json:"cache_plans"`        // choices of which batches the cache has in which tier
-	ChoiceSeconds float64 `json:"cache_plan_seconds"` // of a processor, that these took
+	ChoiceSeconds float64 `json:"cache_plan_seconds"` // of a processor, that Choices took
 	Readers       int     `json:"readers"`            // ranks that read now: they wait, or opened something less than a minute ago; each once in its job
-	OpenHandles   int     `json:"open_handles"`
 	Views         int     `json:"views"`
 
 	HDFSWaits Ways[float64] `json:"hdfs_waits"` // of Waits.Source

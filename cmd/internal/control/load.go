@@ -48,13 +48,7 @@ func (w Waits) Sum() float64 {
 // An Account is of opens of batches, and of the time of the ranks that opened
 // them.
 type Account struct {
-	Opens  uint64 `json:"opens"`
-	Ready  uint64 `json:"opens_ready"`
-	Waited uint64 `json:"opens_waited"`
-	Errors uint64 `json:"open_errors"`
-	Bytes  int64  `json:"bytes"`
-	// Interrupted were given up by their readers, by a signal or their end; they are no errors.
-	Interrupted uint64 `json:"opens_interrupted,omitempty"`
+	OpenCounts
 	// RankSeconds go from each rank's first open to its last, without gaps of
 	// more than a minute. Stalled are those in which the rank waited for an
 	// open or more; Waits are of all opens, so their sum may be more.

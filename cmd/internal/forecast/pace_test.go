@@ -10,7 +10,7 @@ func TestPace(t *testing.T) {
 	job := func(opens uint64, worked float64) control.Job {
 		return control.Job{
 			Here: 2, Minute: control.Window{Ranks: 2},
-			Total: control.Account{Opens: opens, RankSeconds: worked + 5, Stalled: 5},
+			Total: control.Account{OpenCounts: control.OpenCounts{Opens: opens}, RankSeconds: worked + 5, Stalled: 5},
 		}
 	}
 	silent := job(102, 10)

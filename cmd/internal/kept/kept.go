@@ -107,17 +107,8 @@ func (k *Kept) Workers() int { return k.slabs.cache.Workers() }
 // Stats are the tiers of the cache, the fastest first, and its counters.
 func (k *Kept) Stats() ([]control.Tier, control.Counters) {
 	c := k.slabs.cache.Stats()
-	return k.tiers(c), counters(c)
-}
-
-// counters are the counters of the cache alone.
-func counters(c cache.Stats) control.Counters {
-	return control.Counters{
-		Opens: c.Opens, OpensReady: c.OpensReady, OpensWaited: c.OpensWaited,
-		Fills: c.Fills, FillBytes: c.FillBytes, FillSeconds: c.FillTime.Seconds(), FillErrors: c.FillErrors,
+	return k.tiers(c), control.Counters{
+		CacheCounts: c.CacheCounts, FillSeconds: c.FillTime.Seconds(), ChoiceSeconds: c.ChoiceTime.Seconds(), Recycled: c.Recycled,
 		FillCost: control.Cost{Latency: c.FillCost.Latency.Seconds(), Rate: c.FillCost.Rate, Bytes: c.FillCost.Bytes},
-		Choices:  c.Choices, ChoiceSeconds: c.ChoiceTime.Seconds(),
-		Prefetched: c.Prefetched, Restored: c.Restored, Evicted: c.Evicted, CopiedLate: c.CopiedLate, Recycled: c.Recycled,
-		OpenHandles: c.Handles,
 	}
 }
