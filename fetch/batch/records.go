@@ -8,7 +8,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A recordBatch is memory for up to plan.RecordsAtOnce records of planned batch. It is reused.
+// A recordBatch is memory for up to plan.RecordsAtOnce records of one batch. It is reused.
 type recordBatch struct {
 	records []uint64
 	extents []index.Extent

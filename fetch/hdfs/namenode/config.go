@@ -126,3 +126,18 @@ func (c Config) filled() (Config, error) {
 	}
 	return c, nil
 }
+
+// There are two ways to a namenode: RPC at each of Addresses, and WebHDFS at each of
+// Web. A way is an index into the ones and then the others.
+
+func (c Config) ways() int { return len(c.Addresses) + len(c.Web) }
+
+func (c Config) address(way int) string {
+	if n := len(c.Addresses); way >= n {
+		return c.Web[way-n]
+	}
+	return c.Addresses[way]
+}
+
+// share is the part of a call's time that one way may take.
+func (c Config) share() time.Duration { return c.Timeout / time.Duration(c.ways()) }

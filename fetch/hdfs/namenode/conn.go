@@ -18,9 +18,9 @@ import (
 // The lock guards which calls wait, when the namenode said something last, and why the
 // connection ended. That of the Client is taken before it.
 type conn struct {
-	client *Client
-	addr   string
-	out    chan []byte // packets to be written
+	user *identity
+	addr string
+	out  chan []byte // packets to be written
 
 	ctx    context.Context // ends when the connection is to end
 	cancel context.CancelFunc
@@ -41,9 +41,9 @@ const maxIdle = 30 * time.Second
 
 var errIdle = errors.New("connection was idle")
 
-func newConn(client *Client, addr string) *conn {
-	c := &conn{client: client, addr: addr, out: make(chan []byte), done: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(client.ctx)
+func newConn(ctx context.Context, user *identity, addr string) *conn {
+	c := &conn{user: user, addr: addr, out: make(chan []byte), done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.mu.waiting = make(map[int32]chan<- reply)
 	return c
 }
@@ -94,14 +94,14 @@ func (c *conn) run() {
 
 // open dials, within the time that a call may take, and greets.
 func (c *conn) open() (net.Conn, *wrapping, error) {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.client.share(), errSilent)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.user.config.share(), errSilent)
 	defer cancel()
-	nc, err := c.client.config.Dial(ctx, "tcp", c.addr)
+	nc, err := c.user.config.Dial(ctx, "tcp", c.addr)
 	if err != nil {
 		return nil, nil, err
 	}
 	unhook := context.AfterFunc(ctx, func() { nc.Close() })
-	w, err := c.client.greet(ctx, nc, c.addr)
+	w, err := c.user.greet(ctx, nc, c.addr)
 	if !unhook() {
 		err = context.Cause(ctx)
 	}
@@ -140,7 +140,7 @@ func (c *conn) send(nc net.Conn, w *wrapping, b []byte) (err error) {
 			return err
 		}
 	}
-	nc.SetWriteDeadline(time.Now().Add(c.client.config.Timeout))
+	nc.SetWriteDeadline(time.Now().Add(c.user.config.Timeout))
 	_, err = nc.Write(b)
 	return err
 }
@@ -193,7 +193,7 @@ func (c *conn) call(ctx context.Context, method string, req proto.Message) ([]by
 		return nil, err
 	}
 	asked := time.Now()
-	b, err := packet(c.client.id, id, methodHeader(method), req)
+	b, err := packet(c.user.id, id, methodHeader(method), req)
 	if err != nil {
 		c.leave(id)
 		return nil, err

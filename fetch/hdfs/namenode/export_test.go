@@ -74,11 +74,11 @@ func DecodeWebListing(list, blocks []byte) (entries []Status, err error) {
 
 // TicketEnd is when the credential cache's ticket ends.
 func (c *Client) TicketEnd() time.Time {
-	return time.Now().Add(c.tickets.left()).Round(time.Second)
+	return time.Now().Add(c.user.tickets.left()).Round(time.Second)
 }
 
 // Renew does what is done before the ticket ends.
-func (c *Client) Renew() error { return c.tickets.renew() }
+func (c *Client) Renew() error { return c.user.tickets.renew() }
 
 // Disconnect ends the connections that there are.
 func (c *Client) Disconnect() {

@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"rankfs/meta"
 )
-
-// maxAlternatives bounds the patterns that a pattern expands to if {a,b} has slashes
-// inside.
-const maxAlternatives = 1024
 
 // Glob calls each once for every path that matches a pattern, with its status. In an
 // element of the pattern, * stands for any characters, ? for one, [a-b] for one of a
@@ -105,20 +100,6 @@ func unlessGone(err error) error {
 
 // A glob is a pattern without alternatives that have slashes, by elements.
 type glob []element
-
-// An element matches one name of a path.
-type element struct {
-	text  string // the name itself, if plain
-	plain bool
-	match *regexp.Regexp
-}
-
-func (e element) matches(name string) bool {
-	if e.plain {
-		return e.text == name
-	}
-	return e.match.MatchString(name)
-}
 
 func (g glob) matches(name string) bool {
 	names := strings.Split(strings.TrimPrefix(name, "/"), "/")

@@ -14,15 +14,15 @@ import (
 
 // greet tells a namenode the user of a new connection. The wrapping that it returns is
 // nil if packets are sent unprotected.
-func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
-	if c.config.Kerberos != nil {
-		return c.greetKerberos(ctx, nc, addr)
+func (u *identity) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
+	if u.config.Kerberos != nil {
+		return u.greetKerberos(ctx, nc, addr)
 	}
-	user, realUser := c.config.User, ""
-	if c.config.ActFor != "" {
-		user, realUser = c.config.ActFor, c.config.User
+	user, realUser := u.config.User, ""
+	if u.config.ActFor != "" {
+		user, realUser = u.config.ActFor, u.config.User
 	}
-	b, err := packet(c.id, contextID, connectionContext(user, realUser))
+	b, err := packet(u.id, contextID, connectionContext(user, realUser))
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +33,15 @@ func (c *Client) greet(ctx context.Context, nc net.Conn, addr string) (*wrapping
 // greetKerberos authenticates this client by SASL's GSSAPI mechanism (RFC 4752). The
 // seal on the namenode's first message proves that it is the right one: the key is
 // new, and went to the namenode in a ticket that no other can read.
-func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
-	service, realm, err := c.config.Kerberos.service(addr)
+func (u *identity) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*wrapping, error) {
+	service, realm, err := u.config.Kerberos.service(addr)
 	if err != nil {
 		return nil, final(err)
 	}
 	if _, err := nc.Write(preamble(authSASL)); err != nil {
 		return nil, err
 	}
-	x := exchange{client: c, nc: nc}
+	x := exchange{id: u.id, nc: nc}
 	offer, err := x.ask(saslNegotiate, nil, nil, saslNegotiate)
 	if err != nil {
 		return nil, err
@@ -50,32 +50,32 @@ func (c *Client) greetKerberos(ctx context.Context, nc net.Conn, addr string) (*
 	if err != nil {
 		return nil, final(err)
 	}
-	k, err := c.tickets.key(ctx, service, realm)
+	k, err := u.tickets.key(ctx, service, realm)
 	if err != nil {
 		return nil, err
 	}
-	c.setWho(k.who)
+	u.setWho(k.who)
 	challenge, err := x.ask(saslInitiate, k.token, method, saslChallenge)
 	if err != nil {
 		return nil, err
 	}
-	w, answer, err := c.agree(k.seal, message.Get(challenge, "token").Bytes())
+	w, answer, err := u.agree(k.seal, message.Get(challenge, "token").Bytes())
 	if err != nil {
 		return nil, err
 	}
 	if _, err := x.ask(saslResponse, answer, nil, saslSuccess); err != nil {
 		return nil, err
 	}
-	return w, c.introduce(nc, w, k.who)
+	return w, u.introduce(nc, w, k.who)
 }
 
 // introduce sends the connection's context, which a namenode checks against
 // the ticket.
-func (c *Client) introduce(nc net.Conn, w *wrapping, who string) error {
-	if c.config.ActFor != "" {
-		who = c.config.ActFor
+func (u *identity) introduce(nc net.Conn, w *wrapping, who string) error {
+	if u.config.ActFor != "" {
+		who = u.config.ActFor
 	}
-	b, err := packet(c.id, contextID, connectionContext(who, ""))
+	b, err := packet(u.id, contextID, connectionContext(who, ""))
 	if err == nil && w != nil {
 		b, err = w.wrap(b)
 	}
@@ -88,8 +88,8 @@ func (c *Client) introduce(nc net.Conn, w *wrapping, who string) error {
 // An exchange is the messages that go to and fro until both sides trust each
 // other.
 type exchange struct {
-	client *Client
-	nc     net.Conn
+	id []byte // of the client
+	nc net.Conn
 }
 
 // ask sends a state with a token and, once, the chosen method, and waits for a
@@ -103,7 +103,7 @@ func (x exchange) ask(state protoreflect.EnumNumber, token []byte, method proto.
 		r := req.ProtoReflect()
 		r.Mutable(r.Descriptor().Fields().ByName("auths")).List().Append(protoreflect.ValueOf(method.ProtoReflect()))
 	}
-	b, err := packet(x.client.id, saslID, req)
+	b, err := packet(x.id, saslID, req)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func kerberosOf(offer proto.Message, service string) (proto.Message, error) {
 
 // agree reads the namenode's first sealed message, which offers guards, and returns
 // the wrapping of later packets and the sealed answer to send.
-func (c *Client) agree(s *seal, token []byte) (*wrapping, []byte, error) {
+func (u *identity) agree(s *seal, token []byte) (*wrapping, []byte, error) {
 	offer, err := s.in(token, false)
 	if err != nil {
 		return nil, nil, err
@@ -140,30 +140,14 @@ func (c *Client) agree(s *seal, token []byte) (*wrapping, []byte, error) {
 	if len(offer) != 4 {
 		return nil, nil, fmt.Errorf("offer of guards %w: it has %d bytes", meta.ErrCorrupt, len(offer))
 	}
-	g, err := c.config.Kerberos.choose(offer[0])
+	g, err := u.config.Kerberos.choose(offer[0])
 	if err != nil {
 		return nil, nil, final(err)
 	}
-	choice, w := []byte{byte(g), 0xff, 0xff, 0xff}, &wrapping{client: c, seal: s, secret: g == privacy}
+	choice, w := []byte{byte(g), 0xff, 0xff, 0xff}, &wrapping{id: u.id, seal: s, secret: g == privacy}
 	if g == authentication {
 		choice, w = []byte{byte(g), 0, 0, 0}, nil
 	}
 	answer, err := s.out(choice, false)
 	return w, answer, err
-}
-
-// who is the name by which the namenode knows the user.
-func (c *Client) who() string {
-	if c.config.ActFor != "" {
-		return c.config.ActFor
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.who
-}
-
-func (c *Client) setWho(who string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.who = who
 }

@@ -37,7 +37,7 @@ func (c *Client) lost(cause error) {
 // look tries each way once, and ends the outage if one leads to a namenode that
 // says anything of the question.
 func (c *Client) look() (over bool) {
-	tried := make(attempts, c.ways())
+	tried := make(attempts, c.config.ways())
 	for _, way := range c.order() {
 		ctx, cancel := context.WithTimeoutCause(c.ctx, lookTime, errUnseen)
 		_, err := c.try(ctx, way, "getServerDefaults", message.New("hdfs.GetServerDefaultsRequestProto", nil))
@@ -45,10 +45,10 @@ func (c *Client) look() (over bool) {
 		if err == nil || !elsewhere(err) {
 			c.answered(way, tried)
 			c.outage.set(nil)
-			c.config.Log.Info("a namenode answers again", "namenode", c.address(way))
+			c.config.Log.Info("a namenode answers again", "namenode", c.config.address(way))
 			return true
 		}
-		tried[way].addr, tried[way].err = c.address(way), err
+		tried[way].addr, tried[way].err = c.config.address(way), err
 	}
 	c.outage.set(tried.problem())
 	return false

@@ -10,6 +10,10 @@ import (
 	"rankfs/meta"
 )
 
+// maxAlternatives bounds the patterns that a pattern expands to if {a,b} has slashes
+// inside.
+const maxAlternatives = 1024
+
 // expand writes out the alternatives {a,b} that have slashes in them, and the
 // alternatives that enclose these, so that every result can be cut at its slashes.
 func expand(pattern string) ([]string, error) {
@@ -38,6 +42,20 @@ func expand(pattern string) ([]string, error) {
 		}
 	}
 	return distinct(done), nil
+}
+
+// An element matches one name of a path.
+type element struct {
+	text  string // the name itself, if plain
+	plain bool
+	match *regexp.Regexp
+}
+
+func (e element) matches(name string) bool {
+	if e.plain {
+		return e.text == name
+	}
+	return e.match.MatchString(name)
 }
 
 func distinct(list []string) []string {

@@ -45,11 +45,3 @@ func (t *tickets) renew() error {
 	t.forget() // the next call logs in with the renewed ticket
 	return nil
 }
-
-// forget ends the goroutines of the library. No call may be under way.
-func (t *tickets) forget() {
-	if t.krb != nil {
-		t.krb.Destroy()
-		t.krb = nil
-	}
-}

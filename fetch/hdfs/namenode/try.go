@@ -11,7 +11,7 @@ import (
 // the others by being silent. A connection may have been closed while it was
 // idle, so one that was there before is given a second chance.
 func (c *Client) try(ctx context.Context, i int, method string, req proto.Message) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.share(), errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.share(), errSilent)
 	defer cancel()
 	if i >= len(c.config.Addresses) {
 		body, err := c.webs[i-len(c.config.Addresses)].call(ctx, method, req)
@@ -43,7 +43,7 @@ func (c *Client) conn(i int) (cn *conn, fresh bool, err error) {
 	if cn := c.mu.conns[i]; cn != nil && cn.alive() {
 		return cn, false, nil
 	}
-	cn = newConn(c, c.config.Addresses[i])
+	cn = newConn(c.ctx, &c.user, c.config.Addresses[i])
 	c.mu.conns[i] = cn
 	c.wg.Go(cn.run)
 	return cn, true, nil

@@ -14,25 +14,27 @@ import (
 	"strings"
 
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 )
 
 // A web is WebHDFS of one namenode: another way to make the same calls. It lacks the
 // keys of connections to datanodes (dfs.encrypt.data.transfer), kinds of storage, and
 // pages of a listing with locations: locations take a request for each file.
 type web struct {
-	client *Client
-	url    *url.URL // scheme and HOST:PORT
-	http   http.Client
+	ctx  context.Context // of its calls
+	user *identity
+	url  *url.URL // scheme and HOST:PORT
+	http http.Client
 }
 
-func newWeb(c *Client, addr string) *web {
+// maxLocating bounds the files that are located at a time.
+const maxLocating = 8
+
+func newWeb(ctx context.Context, user *identity, addr string) *web {
 	u, _ := webURL(addr) // Config is valid
-	return &web{client: c, url: u, http: http.Client{
+	return &web{ctx: ctx, user: user, url: u, http: http.Client{
 		Transport: &http.Transport{
-			DialContext:         c.config.Dial,
-			TLSClientConfig:     &tls.Config{RootCAs: c.config.Roots, MinVersion: tls.VersionTLS12},
+			DialContext:         user.config.Dial,
+			TLSClientConfig:     &tls.Config{RootCAs: user.config.Roots, MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost: maxLocating,
 			IdleConnTimeout:     maxIdle,
 		},
@@ -41,26 +43,6 @@ func newWeb(c *Client, addr string) *web {
 }
 
 func (w *web) close() { w.http.CloseIdleConnections() }
-
-// call is conn.call by WebHDFS.
-func (w *web) call(ctx context.Context, method string, req proto.Message) ([]byte, error) {
-	ask := webCalls[method]
-	if ask == nil {
-		return nil, &brokenError{fmt.Errorf("WebHDFS has no %s", method)}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(w.client.ctx, cancel)()
-	resp, err := ask(ctx, w, req)
-	if err != nil {
-		return nil, err
-	}
-	b, err := proto.Marshal(resp)
-	if err != nil {
-		return nil, &brokenError{fmt.Errorf("reply leaves something out: %w", err)}
-	}
-	return protowire.AppendBytes(nil, b), nil
-}
 
 // get puts one question about a path, and fills into. An error is a
 // brokenError unless the namenode itself says no.
@@ -97,17 +79,17 @@ func (w *web) request(ctx context.Context, op, path string, query url.Values) (*
 	u := *w.url
 	u.Path, u.RawPath = webRoot+path, webRoot+escape(path)
 	query.Set("op", op)
-	if who := w.client.config.ActFor; who != "" {
+	if who := w.user.config.ActFor; who != "" {
 		query.Set("doas", who)
 	}
 	proof := ""
-	if w.client.tickets != nil {
+	if w.user.tickets != nil {
 		var err error
 		if proof, err = w.negotiate(ctx); err != nil {
 			return nil, err
 		}
 	} else {
-		query.Set("user.name", w.client.config.User)
+		query.Set("user.name", w.user.config.User)
 	}
 	u.RawQuery = query.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -132,15 +114,15 @@ func escape(path string) string {
 // negotiate is the header that authenticates this client, by RFC 4559. It is valid for
 // one request.
 func (w *web) negotiate(ctx context.Context) (string, error) {
-	service, realm, err := w.client.config.Kerberos.webService(w.url.Host)
+	service, realm, err := w.user.config.Kerberos.webService(w.url.Host)
 	if err != nil {
 		return "", &brokenError{err}
 	}
-	k, err := w.client.tickets.key(ctx, service, realm)
+	k, err := w.user.tickets.key(ctx, service, realm)
 	if err != nil {
 		return "", &brokenError{err}
 	}
-	w.client.setWho(k.who)
+	w.user.setWho(k.who)
 	token, err := spnego(k.token)
 	return "Negotiate " + base64.StdEncoding.EncodeToString(token), err
 }

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 
-	"rankfs/fetch/hdfs/message"
-
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"rankfs/fetch/hdfs/message"
 )
 
 // webCalls are the methods that WebHDFS has too. Each takes the request of the RPC
@@ -21,6 +22,26 @@ var webCalls = map[string]func(context.Context, *web, proto.Message) (proto.Mess
 	"getListing":        webList,
 	"getBlockLocations": webLocate,
 	"getServerDefaults": webDefaults,
+}
+
+// call is conn.call by WebHDFS.
+func (w *web) call(ctx context.Context, method string, req proto.Message) ([]byte, error) {
+	ask := webCalls[method]
+	if ask == nil {
+		return nil, &brokenError{fmt.Errorf("WebHDFS has no %s", method)}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.ctx, cancel)()
+	resp, err := ask(ctx, w, req)
+	if err != nil {
+		return nil, err
+	}
+	b, err := proto.Marshal(resp)
+	if err != nil {
+		return nil, &brokenError{fmt.Errorf("reply leaves something out: %w", err)}
+	}
+	return protowire.AppendBytes(nil, b), nil
 }
 
 func webStat(ctx context.Context, w *web, req proto.Message) (proto.Message, error) {
@@ -117,13 +138,10 @@ func webList(ctx context.Context, w *web, req proto.Message) (proto.Message, err
 	return message.New("hdfs.GetListingResponseProto", message.Fields{"dirList": list}), nil
 }
 
-// Of a page of a listing so many entries are located, so many at a time, for a
-// page to be told in a fraction of a call's time also from far away; the others
-// are of the next page.
-const (
-	maxLocated  = 256
-	maxLocating = 8
-)
+// maxLocated bounds the entries of a page of a listing that are located, maxLocating at a
+// time, for a page to be told in a fraction of a call's time also from far away; the
+// others are of the next page.
+const maxLocated = 256
 
 // locateAll says of the files of a page where they are.
 func (w *web) locateAll(ctx context.Context, dir string, list []webStatus, entries []proto.Message) error {

@@ -10,7 +10,7 @@ import (
 // A wrapping signs or encrypts packets, as agreed on when the connection was
 // opened. wrap and the reader may be used at the same time, each by one.
 type wrapping struct {
-	client *Client
+	id     []byte // of the client
 	seal   *seal
 	secret bool // encrypts
 }
@@ -21,7 +21,7 @@ func (w *wrapping) wrap(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal a request: %w", err)
 	}
-	return packet(w.client.id, saslID, message.New("common.RpcSaslProto", message.Fields{"state": saslWrap, "token": token}))
+	return packet(w.id, saslID, message.New("common.RpcSaslProto", message.Fields{"state": saslWrap, "token": token}))
 }
 
 // reader reads the contents of the packets of r. A packet that is not sealed is an
