@@ -28,7 +28,7 @@ import (
 // append to one, move or delete it, it renames or unlinks its files, which
 // changes their ctime.
 type File struct {
-	client *Client
+	holder holder
 	key    key
 	origin origin
 	disks  *disks
@@ -47,6 +47,22 @@ type File struct {
 	idle      *list.Element // in the list of idle files, if it has no use
 }
 
+// A holder is the client that keeps a file, as the file knows it. Its methods may be called
+// concurrently.
+type holder interface {
+	// accept ends that the block is refused, now that bytes of it have matched their checksums.
+	accept(*File)
+	end(*File)
+	fail(f *File, cause error)
+}
+
+// Release ends a use of the file.
+func (f *File) Release() { f.holder.end(f) }
+
+// Fail keeps the file, which could not be read, from further readers. They get the
+// block over TCP for a while, unless it was changed, or the fault is of their memory.
+func (f *File) Fail(cause error) { f.holder.fail(f, cause) }
+
 // The file of checksums begins with its version, their kind, and for how many
 // bytes there is one.
 const headerSize = 2 + 1 + 4
@@ -55,6 +71,8 @@ const (
 	sumSize        = 4
 	minPer, maxPer = 64, 1 << 20 // as over TCP
 )
+
+const format = 1 // of a block's files, the highest that is understood
 
 // ErrChanged is the error of a block that was changed or taken away.
 var ErrChanged = errors.New("the datanode has changed the block")
@@ -191,7 +209,7 @@ func (f *File) ReadAt(p []byte, off int64) error {
 		return err
 	}
 	if !f.sound.Swap(true) {
-		f.client.accept(f)
+		f.holder.accept(f)
 	}
 	return nil
 }

@@ -51,19 +51,19 @@ func (c *Client) good(f *File) bool {
 	return f.unchanged() == nil && !f.origin.moved() && time.Since(f.asked) < c.config.Age
 }
 
-// Release ends a use of the file.
-func (f *File) Release() {
-	f.client.mu.Lock()
-	defer f.client.mu.Unlock()
-	f.client.release(f)
+// end ends a use of a file.
+func (c *Client) end(f *File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release(f)
 }
 
-// Fail keeps the file, which could not be read, from further readers. They get the
+// fail keeps a file, which could not be read, from further readers. They get the
 // block over TCP for a while, unless it was changed, or the fault is of their memory.
-func (f *File) Fail(cause error) {
-	f.client.forget(f)
+func (c *Client) fail(f *File, cause error) {
+	c.forget(f)
 	if !errors.Is(cause, ErrChanged) && !errors.Is(cause, syscall.EFAULT) {
-		f.client.refuse(f.key, f.origin, cause)
+		c.refuse(f.key, f.origin, cause)
 	}
 }
 

@@ -154,7 +154,6 @@ func heldBy(c *net.UnixConn, owner uint32) error {
 const (
 	version   = 28 // of data transfer
 	operation = 87 // REQUEST_SHORT_CIRCUIT_FDS
-	format    = 1  // of a block's files, the highest that is understood
 )
 
 // request is an OpRequestShortCircuitAccessProto, framed to be sent.
