@@ -39,6 +39,10 @@ const (
 	sumBytes  = 4
 )
 
+// maxReply bounds what a datanode may answer before the data: a token and some
+// words.
+const maxReply = 64 << 10
+
 // errSums is the error of a replica that cannot be checked. Its datanode sends
 // it all the same, without a word.
 var errSums = fmt.Errorf("its set of checksums %w", meta.ErrCorrupt)

@@ -98,6 +98,13 @@ func New(c Config) *Client {
 	return k
 }
 
+func (c *Client) guard(ctx context.Context) (Guard, error) {
+	if c.config.Guard == nil {
+		return Guard{}, nil
+	}
+	return c.config.Guard(ctx)
+}
+
 // Snapshot returns the counters. Each is a part of the one after it, and grows after
 // that one.
 func (c *Client) Snapshot() Stats {

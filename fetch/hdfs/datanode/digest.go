@@ -13,6 +13,8 @@ import (
 	"rankfs/meta"
 )
 
+const setting = "dfs.data.transfer.protection"
+
 // A digest is one exchange of SASL's DIGEST-MD5 (RFC 2831), the client's side: both
 // ends show that they know a password, and get keys from it.
 type digest struct {

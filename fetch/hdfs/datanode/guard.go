@@ -1,7 +1,6 @@
 package datanode
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"rankfs/fetch/hdfs/message"
-
 	"google.golang.org/protobuf/proto"
+
+	"rankfs/fetch/hdfs/message"
 )
 
 // A Guard is the protection that both ends of a connection have to agree on before a
@@ -25,15 +24,6 @@ type Guard struct {
 	// Key is the DataEncryptionKeyProto that authenticates this client where a
 	// cluster encrypts; nil where the block's token does.
 	Key proto.Message
-}
-
-const setting = "dfs.data.transfer.protection"
-
-func (c *Client) guard(ctx context.Context) (Guard, error) {
-	if c.config.Guard == nil {
-		return Guard{}, nil
-	}
-	return c.config.Guard(ctx)
 }
 
 // at is the guard towards an address. Only root can open a port below 1024, so Hadoop

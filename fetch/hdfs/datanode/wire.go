@@ -106,10 +106,6 @@ func (w *wire) explain(err error) error {
 // but not a thousand times.
 const pace = 64 << 10
 
-// maxReply bounds what a datanode may answer before the data: a token and some
-// words.
-const maxReply = 64 << 10
-
 // ahead is how many bytes behind a large read are received along with it: the header
 // and the checksums of the next packet of 64 KiB. Many more would only be copied
 // twice.
