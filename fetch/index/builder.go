@@ -218,9 +218,6 @@ func (b *Builder) Note(key, value string) {
 	}
 }
 
-// uncounted is the note of an index whose records are chunks.
-const uncounted = "records"
-
 // Uncounted notes that each record is a chunk of what, and that the scan has not
 // counted what the chunks hold.
 func (b *Builder) Uncounted(what string) {

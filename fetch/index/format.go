@@ -211,3 +211,6 @@ func cutString(b []byte) (s string, rest []byte, ok bool) {
 func corrupt(what, format string, args ...any) error {
 	return fmt.Errorf("%s %w: %s", what, meta.ErrCorrupt, fmt.Sprintf(format, args...))
 }
+
+// uncounted is the note of an index whose records are chunks.
+const uncounted = "records"

@@ -115,6 +115,10 @@ func (x *Index) FileBytes() int64 { return int64(len(x.data)) }
 // Notes returns the remarks that the source left. The map is shared.
 func (x *Index) Notes() map[string]string { return x.notes }
 
+// Racks returns the rack of each host whose rack the source knew when it was
+// scanned, which may be none. The map is shared.
+func (x *Index) Racks() map[string]string { return x.racks }
+
 // CountsRecords reports whether the records are those of the source, not chunks of them.
 func (x *Index) CountsRecords() bool { return x.notes[uncounted] == "" }
 
@@ -253,7 +257,9 @@ func (x *Index) check(f *os.File, notes, racks []byte) error {
 	if err := x.readNotes(notes); err != nil {
 		return err
 	}
-	return x.readRacks(racks)
+	var err error
+	x.racks, err = readRacks(racks)
+	return err
 }
 
 func (x *Index) checkFiles() error {

@@ -6,10 +6,6 @@ import (
 	"strings"
 )
 
-// Racks returns the rack of each host whose rack the source knew when it was
-// scanned, which may be none. The map is shared.
-func (x *Index) Racks() map[string]string { return x.racks }
-
 // isName reports whether a host or a rack can be called so.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && strings.IndexByte(s, 0) < 0
@@ -28,28 +24,29 @@ func appendRacks(b []byte, rackOf map[string]string) []byte {
 	return b
 }
 
-func (x *Index) readRacks(b []byte) error {
+// readRacks reads the racks of hosts, nil if none are there.
+func readRacks(b []byte) (rackOf map[string]string, err error) {
 	switch {
 	case len(b) == 0:
-		return nil
+		return nil, nil
 	case len(b) > 2*maxHosts*(maxName+4):
-		return corrupt("rack table", "%d bytes", len(b))
+		return nil, corrupt("rack table", "%d bytes", len(b))
 	}
-	x.racks = make(map[string]string)
+	rackOf = make(map[string]string)
 	for last := ""; len(b) > 0; {
 		text, rest, ok := cutString(b)
 		names := strings.Split(text, "\x00")
 		n := len(names) - 1
 		if !ok || n < 2 || names[n] != "" || names[0] <= last {
-			return corrupt("rack table", "a rack has no name, no hosts, or is out of order")
+			return nil, corrupt("rack table", "a rack has no name, no hosts, or is out of order")
 		}
 		for _, host := range names[1:n] {
-			if _, known := x.racks[host]; known || !isName(host) || !isName(names[0]) || len(x.racks) == maxHosts {
-				return corrupt("rack table", "host %.40q", host)
+			if _, known := rackOf[host]; known || !isName(host) || !isName(names[0]) || len(rackOf) == maxHosts {
+				return nil, corrupt("rack table", "host %.40q", host)
 			}
-			x.racks[host] = names[0]
+			rackOf[host] = names[0]
 		}
 		last, b = names[0], rest
 	}
-	return nil
+	return rackOf, nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bmatsuo/lmdb-go/lmdb"
-	"golang.org/x/sys/unix"
 )
 
 // Holds are the LMDB environments that a process holds open to keep writers
@@ -33,9 +32,6 @@ type Holds struct {
 		open map[fileID]*environment
 	}
 }
-
-// A fileID tells a file from any other that exists at the same time.
-type fileID struct{ device, inode uint64 }
 
 // An environment is shared by the holds on one file.
 type environment struct {
@@ -246,12 +242,4 @@ func (n *hold) release() {
 		n.txn.Abort()
 		n.owner.release(n.on)
 	}
-}
-
-func identify(fd int) (fileID, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return fileID{}, err
-	}
-	return fileID{uint64(st.Dev), st.Ino}, nil
 }

@@ -84,6 +84,23 @@ func (s *File) gone(err error) error {
 	return fmt.Errorf("source %q: %w", s.path, err)
 }
 
+// OpenLines opens a file whose records are its lines, each with the line feed
+// that ends it.
+func OpenLines(path string) (*File, error) { return openFile(path, lines()) }
+
+// OpenFixed opens a file whose records have n bytes each. A shorter rest at the end
+// of the file belongs to no record; a note says so.
+func OpenFixed(path string, n int64) (*File, error) {
+	const most = 1<<48 - 1
+	if n < 1 || n > most {
+		return nil, meta.Worded(meta.ErrInvalid, "records cannot have %d bytes: use 1 to %d", n, int64(most))
+	}
+	return openFile(path, fixed(n))
+}
+
+// OpenWhole opens a file that is one record.
+func OpenWhole(path string) (*File, error) { return openFile(path, whole()) }
+
 // Scan implements fetch.Source.
 func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
 	f, st, err := s.open()

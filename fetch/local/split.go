@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/fetch/index"
-	"rankfs/meta"
 )
 
 const (
@@ -127,20 +126,3 @@ func whole() form {
 		return add.add(0, size)
 	}}
 }
-
-// OpenLines opens a file whose records are its lines, each with the line feed
-// that ends it.
-func OpenLines(path string) (*File, error) { return openFile(path, lines()) }
-
-// OpenFixed opens a file whose records have n bytes each. A shorter rest at the end
-// of the file belongs to no record; a note says so.
-func OpenFixed(path string, n int64) (*File, error) {
-	const most = 1<<48 - 1
-	if n < 1 || n > most {
-		return nil, meta.Worded(meta.ErrInvalid, "records cannot have %d bytes: use 1 to %d", n, int64(most))
-	}
-	return openFile(path, fixed(n))
-}
-
-// OpenWhole opens a file that is one record.
-func OpenWhole(path string) (*File, error) { return openFile(path, whole()) }

@@ -11,12 +11,6 @@ import (
 	"rankfs/meta/wire"
 )
 
-// An ID is the SHA-256 of an index file, and so names the dataset it is of.
-type ID = [32]byte
-
-// A Run is N records of a dataset, from First on.
-type Run = wire.Run
-
 // A Config says how a Client asks. What is zero gets its default.
 type Config struct {
 	MaxFile    int64         // bounds the files that are taken
@@ -73,6 +67,29 @@ func (c *Client) BacksOff(node string) bool { return c.wire.BacksOff(node) }
 // Hedges returns how many requests got a second way to their bytes beside the
 // node, and how many of these were faster by it.
 func (c *Client) Hedges() (begun, won uint64) { return c.count.hedges.Load(), c.count.won.Load() }
+
+// learn notes how long a request to a node took.
+func (c *Client) learn(node string, bytes uint64, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.mu.times[node]
+	if of == nil {
+		of = new([classes]times)
+		c.mu.times[node] = of
+	}
+	of[classOf(bytes)].add(took)
+}
+
+// usual is the time that a request of that size to a node mostly takes.
+func (c *Client) usual(node string, bytes uint64) (d time.Duration, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.mu.times[node]
+	if of == nil {
+		return 0, false
+	}
+	return of[classOf(bytes)].p95()
+}
 
 // Want has the records wanted of one node.
 type Want struct {

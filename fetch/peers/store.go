@@ -2,19 +2,10 @@ package peers
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
-	"rankfs/meta"
 	"rankfs/meta/wire"
-)
-
-// The numbers of the calls.
-const (
-	callRecords uint8 = 1
-	callFile    uint8 = 2
-	callFind    uint8 = 3
 )
 
 // A Store serves this node's records and files to peers. It is called concurrently.
@@ -38,8 +29,6 @@ func Calls(s Store) wire.Calls {
 		callFile:    func(ctx context.Context, q wire.Request, a wire.Answer) error { return file(ctx, s, q, a) },
 	}
 }
-
-var errNoRuns = fmt.Errorf("request for no records %w: ask for 1 to %d runs", meta.ErrInvalid, wire.MaxRuns)
 
 func records(ctx context.Context, s Store, q wire.Request, a wire.Answer) error {
 	if len(q.Runs) == 0 {

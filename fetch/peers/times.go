@@ -45,26 +45,3 @@ func (t *times) p95() (d time.Duration, ok bool) {
 	}
 	return t.sorted[(n*95+99)/100-1], true
 }
-
-// learn notes how long a request to a node took.
-func (c *Client) learn(node string, bytes uint64, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := c.mu.times[node]
-	if of == nil {
-		of = new([classes]times)
-		c.mu.times[node] = of
-	}
-	of[classOf(bytes)].add(took)
-}
-
-// usual is the time that a request of that size to a node mostly takes.
-func (c *Client) usual(node string, bytes uint64) (d time.Duration, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := c.mu.times[node]
-	if of == nil {
-		return 0, false
-	}
-	return of[classOf(bytes)].p95()
-}
