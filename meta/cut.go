@@ -1,12 +1,24 @@
 package meta
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // A Span is the run of positions of the epoch's order that one batch holds.
 type Span struct {
 	First uint64
 	Count uint64
 }
+
+// A Tail says what happens to the records that do not fill the last step.
+type Tail uint8
+
+const (
+	TailKeep Tail = iota // the last step is short: nothing lost, nothing repeated
+	TailDrop             // the last step is left out
+	TailPad              // the last step is filled from the start of the order
+)
 
 // A Cut divides the N positions of an order into steps of Global positions
 // and each step among Ranks: every position falls to exactly one rank of one step.
@@ -68,4 +80,18 @@ func mulDiv(a, b, c uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	q, _ := bits.Div64(high, low, c)
 	return q
+}
+
+func (t Tail) String() string {
+	return [...]string{"keep", "drop", "pad"}[t]
+}
+
+// ParseTail reads keep, drop or pad.
+func ParseTail(s string) (Tail, error) {
+	for t := TailKeep; t <= TailPad; t++ {
+		if s == t.String() {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("tail %q %w: use keep, drop or pad", s, ErrInvalid)
 }

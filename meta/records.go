@@ -158,19 +158,6 @@ func parseSep(value string) (byte, error) {
 	return value[0], nil
 }
 
-// Slices is the number of pieces of about one size into which a map is cut whose parts are ranges of
-// keys: a few for each part, so that these are even.
-func (s Stage) Slices() uint64 { return min(max(4*s.Parts, 64), 1024) }
-
-// Pieces is the number of pieces of a map: one for each part, or its slices and the keys with
-// which they begin.
-func (s Stage) Pieces() uint64 {
-	if s.Records.Ranges {
-		return s.Slices() + 1
-	}
-	return s.Parts
-}
-
 // complete checks what a spec says of records as a whole, which has said these keys, and
 // fills in what it leaves out.
 func (r *Records) complete(said map[string]bool) error {

@@ -75,6 +75,19 @@ const MostWeight = 100
 // Weighs is the weight of its work, from one to MostWeight.
 func (s Stage) Weighs() uint64 { return cmp.Or(s.Weight, MostWeight) }
 
+// Slices is the number of pieces of about one size into which a map is cut whose parts are ranges of
+// keys: a few for each part, so that these are even.
+func (s Stage) Slices() uint64 { return min(max(4*s.Parts, 64), 1024) }
+
+// Pieces is the number of pieces of a map: one for each part, or its slices and the keys with
+// which they begin.
+func (s Stage) Pieces() uint64 {
+	if s.Records.Ranges {
+		return s.Slices() + 1
+	}
+	return s.Parts
+}
+
 // CheckStage reports why users may not give a stage a spec of that text. Releases before let
 // them give some that have no meaning: so ParseStage reads those still, from logs and other nodes.
 func CheckStage(text string) error {

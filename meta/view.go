@@ -25,15 +25,6 @@ type Order struct {
 	Window uint64 // records that OrderWindow may hold; zero otherwise
 }
 
-// A Tail says what happens to the records that do not fill the last step.
-type Tail uint8
-
-const (
-	TailKeep Tail = iota // the last step is short: nothing lost, nothing repeated
-	TailDrop             // the last step is left out
-	TailPad              // the last step is filled from the start of the order
-)
-
 // An Assign says by what rule the records of a step go to ranks.
 type Assign uint8
 
@@ -107,20 +98,6 @@ func ParseOrder(s string) (Order, error) {
 		return Order{OrderWindow, w}, nil
 	}
 	return Order{}, fmt.Errorf("order %q %w: use none, full or window:N", s, ErrInvalid)
-}
-
-func (t Tail) String() string {
-	return [...]string{"keep", "drop", "pad"}[t]
-}
-
-// ParseTail reads keep, drop or pad.
-func ParseTail(s string) (Tail, error) {
-	for t := TailKeep; t <= TailPad; t++ {
-		if s == t.String() {
-			return t, nil
-		}
-	}
-	return 0, fmt.Errorf("tail %q %w: use keep, drop or pad", s, ErrInvalid)
 }
 
 func (a Assign) String() string {
