@@ -9,7 +9,7 @@ func (p *Planner) Epoch(strict Division, of []int32) (Division, error) {
 	if err := p.check(strict, of); err != nil {
 		return Division{}, err
 	}
-	w := p.works.Get().(*work)
+	w := p.work()
 	defer p.works.Put(w)
 	if err := w.gather(of, true); err != nil {
 		return Division{}, err

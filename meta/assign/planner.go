@@ -58,7 +58,7 @@ func New(c Cluster, sets *Sets) (*Planner, error) {
 	if err := p.sortKinds(); err != nil {
 		return nil, err
 	}
-	p.works.New = func() any { return newWork(p) }
+
 	return p, nil
 }
 

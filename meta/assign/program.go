@@ -40,7 +40,7 @@ func (p *Planner) Static(of []int32, weights Weights) (Static, error) {
 	if err := p.checkSets(of); err != nil {
 		return Static{}, err
 	}
-	w := p.works.Get().(*work)
+	w := p.work()
 	defer p.works.Put(w)
 	var s Static
 	sweep, err := newSweep(w, of)
@@ -48,7 +48,7 @@ func (p *Planner) Static(of []int32, weights Weights) (Static, error) {
 		return Static{}, err
 	}
 	for more := true; more; more = sweep.next() {
-		s.Curve = appendPoint(s.Curve, sweep.point())
+		s.Curve = appendPoint(s.Curve, Point{sweep.local, sweep.most})
 	}
 	s.Best = best(s.Curve, len(of), weights)
 	// Going there again costs less than remembering each division.

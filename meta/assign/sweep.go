@@ -50,8 +50,6 @@ func shortest(ranks, chunks int) (f *finish, most int) {
 	return newFinish(given, all), (chunks + ranks - 1) / ranks
 }
 
-func (s *sweep) point() Point { return Point{s.local, s.most} }
-
 // next raises quotas, one by one and the lowest first, until one more chunk is
 // local. It returns false if none is enough for that.
 func (s *sweep) next() bool {

@@ -16,7 +16,11 @@ type work struct {
 	next, taken, filled, ranks []int32 // of deal
 }
 
-func newWork(p *Planner) *work {
+// work is memory for a division, which goes back to works after it.
+func (p *Planner) work() *work {
+	if w, ok := p.works.Get().(*work); ok {
+		return w
+	}
 	return &work{p: p, local: filled(p.kinds.Len(), -1)}
 }
 
