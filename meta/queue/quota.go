@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // A bid is the time that one worker would take, in nanoseconds.
@@ -86,23 +85,4 @@ func total(bids []bid, at float64, n int) int {
 		}
 	}
 	return sum
-}
-
-// bid makes a bid for each worker that is present.
-func (f *flow) bid(now time.Duration) {
-	workers := make([]float64, len(f.pool.nodes))
-	f.bids = f.bids[:0]
-	for _, w := range f.workers {
-		w.quota, w.fresh = 0, false
-		if f.present(now, w) {
-			near := f.near(w)
-			f.bids = append(f.bids, bid{worker: w, from: float64(f.idle(now, w)), near: near, far: near + f.further()})
-			workers[w.node]++
-		}
-	}
-	for i := range f.bids {
-		b := &f.bids[i]
-		b.mates = workers[b.node]
-		b.local = float64(f.pool.nodes[b.node].here) / b.mates
-	}
 }

@@ -1,0 +1,41 @@
+package queue
+
+// A Scheduler is one queue's. It is not safe for concurrent use.
+//
+// A unit is free, or workers have it, or it is done. A worker has a unit by a lease
+// that the group agreed on, or by an offer that it may yet agree on. Offers bind
+// only this scheduler, so that it does not advise two workers alike. Of the free
+// units those that were returned wait beside the pool until it is empty.
+type Scheduler struct {
+	pool    *pool
+	crew    *crew
+	chooser chooser
+	later   []int        // free units that were returned, in that order
+	aside   map[int]bool // units that workers have and that are offered to no other worker
+	policy  Policy
+	seed    uint64
+	changes uint64
+}
+
+// New makes a scheduler of a queue whose units are all free. It asks for the
+// holders of each unit once, in order, and keeps nothing of what is returned.
+// The same calls with the same seed get the same advice.
+func New(units int, holders func(unit int) []Holder, policy Policy, seed uint64) (*Scheduler, error) {
+	p, err := newPool(units, holders)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scheduler{pool: p, policy: policy, seed: seed}
+	s.begin()
+	return s, nil
+}
+
+func (s *Scheduler) begin() {
+	s.crew = &crew{}
+	s.later, s.aside = nil, make(map[int]bool)
+	if s.policy == PolicyProbability {
+		s.chooser = newProbability(s.pool, s.crew, s.seed)
+	} else {
+		s.chooser = newFlow(s.pool, s.crew)
+	}
+}
