@@ -12,12 +12,7 @@ import (
 // nodes there are, and that none is asked once it is closed; the lock of a peer may be taken
 // under it.
 type Client struct {
-	dial   Dial
-	config Config
-	count  clientCounters
-
-	scratch *sync.Pool // of senders
-
+	asking
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
 
@@ -31,7 +26,7 @@ type Client struct {
 
 // New makes a client.
 func New(dial Dial, c Config) *Client {
-	k := &Client{dial: dial, config: c.withDefaults(), scratch: newScratch()}
+	k := &Client{asking: asking{dial: dial, config: c.withDefaults(), scratch: newScratch()}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.mu.peers = make(map[string]*peer)
 	return k
@@ -71,7 +66,7 @@ func (c *Client) use(node string) (*peer, error) {
 	}
 	p := c.mu.peers[node]
 	if p == nil {
-		p = newPeer(c, node)
+		p = newPeer(&c.asking, node)
 		c.mu.peers[node] = p
 	}
 	c.mu.users.Add(1)
@@ -104,14 +99,6 @@ func (c *Client) Push(ctx context.Context, node string, q Request, feed Feed) (r
 		return nil, err
 	}
 	return r.b, nil
-}
-
-// An exchange is one request and its answer, and what is pushed between them.
-type exchange struct {
-	request Request
-	feed    Feed // nil for a pull
-	to      Sink
-	heard   bool // something of the answer came
 }
 
 // do makes an exchange with a node when its turn has come.

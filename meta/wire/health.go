@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,56 +50,7 @@ func (h *health) fail(now time.Time, c *Config, cause error) {
 	h.until = now.Add(h.backOff)
 }
 
-func (p *peer) healthy() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.mu.health.admit(time.Now())
-}
-
-// backsOff reports whether the peer would not be asked now.
-func (p *peer) backsOff() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := &p.mu.health
-	return h.failed >= failures && (h.trial || time.Now().Before(h.until))
-}
-
-// note learns from how an exchange ended. A peer that answers has not failed, even if
-// it says that it cannot.
-func (p *peer) note(ctx context.Context, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var said *remote
-	switch {
-	case err == nil || errors.As(err, &said):
-		p.mu.health.answered()
-	case ctx.Err() != nil || errors.Is(err, meta.ErrNoSpace) || isOwn(err):
-		p.mu.health.trial = false // it could not show
-	default:
-		p.fail(err)
-	}
-}
-
 // ErrSlower is the cause with which a caller ends the context of an exchange when
 // another way to the same was faster. A node that had not said a word by then has
 // failed; one that was given up for any other cause could not show.
 var ErrSlower = errors.New("another way was faster")
-
-// outrun notes how an exchange ended that had another way beside it.
-func (p *peer) outrun(x *exchange, err error) {
-	if errors.Is(err, ErrSlower) && !x.heard {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.fail(fmt.Errorf("%w: %w", meta.ErrUnavailable, ErrSlower))
-	}
-}
-
-// fail notes a failure. mu is held.
-func (p *peer) fail(cause error) {
-	h := &p.mu.health
-	before := h.until
-	h.fail(time.Now(), &p.client.config, cause)
-	if h.until != before {
-		p.client.config.Log.Warn("node is not asked for a while", "node", p.node, "for", h.backOff, "cause", cause)
-	}
-}

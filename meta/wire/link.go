@@ -31,14 +31,6 @@ func newLink(c net.Conn, p patience, scratch *sync.Pool) *link {
 	return &link{conn: c, patience: p, buf: make([]byte, 4<<10), in: newReceiver(c), scratch: scratch}
 }
 
-// A patience says how long the steps of an exchange may take.
-type patience struct {
-	step    time.Duration // until the other's next frame is there
-	take    time.Duration // until the other takes something
-	beat    time.Duration // between signs of life while there is nothing to send
-	nothing time.Duration // without a byte of data, whatever else is said
-}
-
 // exchange does one, and reports whether the link is ready for another: the node has
 // answered, if only that it cannot.
 func (l *link) exchange(ctx context.Context, x *exchange) (ready bool, err error) {
@@ -48,11 +40,16 @@ func (l *link) exchange(ctx context.Context, x *exchange) (ready bool, err error
 	}
 	var p *push
 	if x.feed != nil {
-		p = l.push(ctx, x, sum)
+		if l.out == nil {
+			l.out = newSender(l.conn, l.patience, l.scratch)
+		}
+		p = beginPush(ctx, l.conn, l.out, x, sum)
 	}
 	err = guard(meta.ErrNoSpace, func() error { return l.answer(x, p) })
 	if p != nil {
-		return p.finish(err)
+		ready, err = p.finish(err)
+		l.sent += p.onWire
+		return ready, err
 	}
 	return answered(err), err
 }

@@ -27,3 +27,11 @@ func (p *pace) done(n int) {
 	p.moved += int64(n)
 	p.spent += time.Since(p.began)
 }
+
+// A patience says how long the steps of an exchange may take.
+type patience struct {
+	step    time.Duration // until the other's next frame is there
+	take    time.Duration // until the other takes something
+	beat    time.Duration // between signs of life while there is nothing to send
+	nothing time.Duration // without a byte of data, whatever else is said
+}

@@ -15,7 +15,7 @@ import (
 //
 // The lock is not held while a link is dialled, used or closed: an exchange that takes one has it alone.
 type peer struct {
-	client *Client
+	all    *asking
 	node   string
 	turns  chan struct{} // one for each pull that may be under way
 	pushes chan struct{} // and for each push
@@ -29,8 +29,16 @@ type peer struct {
 	}
 }
 
-func newPeer(c *Client, node string) *peer {
-	return &peer{client: c, node: node, turns: make(chan struct{}, c.config.Conns), pushes: make(chan struct{}, c.config.Pushes)}
+// Asking is what all peers of a client have in common.
+type asking struct {
+	dial    Dial
+	config  Config
+	count   clientCounters
+	scratch *sync.Pool // of senders
+}
+
+func newPeer(c *asking, node string) *peer {
+	return &peer{all: c, node: node, turns: make(chan struct{}, c.config.Conns), pushes: make(chan struct{}, c.config.Pushes)}
 }
 
 // exchange waits for its turn, and asks. If a connection turns out to have
@@ -41,7 +49,7 @@ func (p *peer) exchange(ctx context.Context, x *exchange) error {
 	if x.feed != nil {
 		turns = p.pushes
 	}
-	if err := p.turn(ctx, turns, x.request.quiet(p.client.config.Wait)); err != nil {
+	if err := p.turn(ctx, turns, x.request.quiet(p.all.config.Wait)); err != nil {
 		return err
 	}
 	defer func() { <-turns }()
@@ -68,7 +76,7 @@ func (p *peer) turn(ctx context.Context, turns chan struct{}, wait time.Duration
 		return nil
 	default:
 	}
-	c := p.client
+	c := p.all
 	c.count.waiting.Add(1)
 	defer c.count.waiting.Add(-1)
 	timer := time.NewTimer(wait)
@@ -88,7 +96,7 @@ var errStale = errors.New("the connection had ended")
 
 // try makes the exchange on one connection.
 func (p *peer) try(ctx context.Context, x *exchange) error {
-	c := p.client
+	c := p.all
 	l, err := p.link(ctx, x.request.quiet(c.config.Dial))
 	if err != nil {
 		return err
@@ -119,7 +127,7 @@ func (p *peer) try(ctx context.Context, x *exchange) error {
 
 // link is an idle connection, or one that is made in so much time.
 func (p *peer) link(ctx context.Context, dial time.Duration) (*link, error) {
-	c := p.client
+	c := p.all
 	if l := p.take(); l != nil {
 		return l, nil
 	}
@@ -155,7 +163,7 @@ func (p *peer) keep(l *link) {
 	retired := p.mu.retired
 	if !retired {
 		p.mu.idle = append(p.mu.idle, l)
-		l.timer = time.AfterFunc(p.client.config.Idle, func() { p.expire(l) })
+		l.timer = time.AfterFunc(p.all.config.Idle, func() { p.expire(l) })
 	}
 	p.mu.Unlock()
 	if retired {
@@ -178,7 +186,7 @@ func (p *peer) expire(l *link) {
 
 func (p *peer) discard(l *link) {
 	abort(l.conn)
-	p.client.count.conns.Add(-1)
+	p.all.count.conns.Add(-1)
 }
 
 // dropIdle closes all idle links: where one was found to have ended, the
@@ -195,4 +203,53 @@ func (p *peer) retire() {
 	p.mu.retired = true
 	p.mu.Unlock()
 	p.dropIdle()
+}
+
+func (p *peer) healthy() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.health.admit(time.Now())
+}
+
+// backsOff reports whether the peer would not be asked now.
+func (p *peer) backsOff() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := &p.mu.health
+	return h.failed >= failures && (h.trial || time.Now().Before(h.until))
+}
+
+// note learns from how an exchange ended. A peer that answers has not failed, even if
+// it says that it cannot.
+func (p *peer) note(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var said *remote
+	switch {
+	case err == nil || errors.As(err, &said):
+		p.mu.health.answered()
+	case ctx.Err() != nil || errors.Is(err, meta.ErrNoSpace) || isOwn(err):
+		p.mu.health.trial = false // it could not show
+	default:
+		p.fail(err)
+	}
+}
+
+// outrun notes how an exchange ended that had another way beside it.
+func (p *peer) outrun(x *exchange, err error) {
+	if errors.Is(err, ErrSlower) && !x.heard {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fail(fmt.Errorf("%w: %w", meta.ErrUnavailable, ErrSlower))
+	}
+}
+
+// fail notes a failure. mu is held.
+func (p *peer) fail(cause error) {
+	h := &p.mu.health
+	before := h.until
+	h.fail(time.Now(), &p.all.config, cause)
+	if h.until != before {
+		p.all.config.Log.Warn("node is not asked for a while", "node", p.node, "for", h.backOff, "cause", cause)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -20,7 +21,8 @@ import (
 //
 // The lock guards what the goroutine that sends and the one that reads the answer both use.
 type push struct {
-	link   *link
+	conn   net.Conn
+	out    *sender         // of the connection
 	ctx    context.Context // of the feed
 	cancel context.CancelCauseFunc
 	bytes  uint64 // in all, 0 if that is not known
@@ -43,12 +45,9 @@ type push struct {
 	}
 }
 
-// push begins to send what x feeds.
-func (l *link) push(ctx context.Context, x *exchange, sum xxhash.Digest) *push {
-	if l.out == nil {
-		l.out = newSender(l.conn, l.patience, l.scratch)
-	}
-	p := &push{link: l, bytes: x.request.Bytes, done: make(chan struct{}), opened: make(chan struct{}), more: make(chan struct{}, 1)}
+// beginPush begins to send what x feeds.
+func beginPush(ctx context.Context, c net.Conn, out *sender, x *exchange, sum xxhash.Digest) *push {
+	p := &push{conn: c, out: out, bytes: x.request.Bytes, done: make(chan struct{}), opened: make(chan struct{}), more: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	p.owe(true)
 	go func() {
@@ -63,8 +62,7 @@ func (p *push) run(feed Feed, sum xxhash.Digest) {
 	if !p.wait() {
 		return
 	}
-	out := p.link.out
-	out.begin(sum, 0, p.cancel)
+	p.out.begin(sum, 0, p.cancel)
 	p.began = true
 	p.owe(false)
 	err := feed(p.ctx, p.emit)
@@ -77,11 +75,11 @@ func (p *push) run(feed Feed, sum xxhash.Digest) {
 	if p.broken == nil {
 		p.own = err
 	}
-	n, lost := out.end(err)
+	n, lost := p.out.end(err)
 	p.onWire, p.broken, p.whole = n, lost, err == nil && lost == nil
 	p.owe(true)
 	if lost != nil && (p.own != nil || errors.Is(lost, os.ErrDeadlineExceeded)) {
-		abort(p.link.conn) // the other node waits for the rest of a frame, or takes nothing
+		abort(p.conn) // the other node waits for the rest of a frame, or takes nothing
 	}
 }
 
@@ -110,7 +108,7 @@ func (p *push) emit(b []byte) error {
 		if err != nil {
 			return err
 		}
-		if err = p.link.out.push(b[:n]); err != nil {
+		if err = p.out.push(b[:n]); err != nil {
 			if !errors.Is(err, meta.ErrStale) { // which is a fault of b
 				p.broken = err
 			}
@@ -130,7 +128,7 @@ func (p *push) take(n int) (int, error) {
 	if got := p.spend(n); got > 0 {
 		return got, nil
 	}
-	if p.broken = p.link.out.hold(true); p.broken != nil {
+	if p.broken = p.out.hold(true); p.broken != nil {
 		return 0, p.broken
 	}
 	p.owe(true)
@@ -142,7 +140,7 @@ func (p *push) take(n int) (int, error) {
 		}
 		if got := p.spend(n); got > 0 {
 			p.owe(false)
-			return got, p.link.out.hold(false)
+			return got, p.out.hold(false)
 		}
 	}
 }
@@ -209,11 +207,10 @@ var errAnswered = errors.New("the other node has answered before it had all")
 func (p *push) finish(answer error) (ready bool, err error) {
 	whole := answered(answer)
 	if !whole {
-		abort(p.link.conn)
+		abort(p.conn)
 	}
 	p.cancel(errAnswered)
 	<-p.done
-	p.link.sent += p.onWire
 	ready = whole && p.broken == nil
 	switch {
 	case p.own != nil && p.own != errAnswered:

@@ -17,11 +17,7 @@ const (
 	maxBytes = 1 << 40  // far above any batch
 )
 
-const (
-	requestSize = 64
-	runSize     = 16
-	sumSize     = 8
-)
+const requestSize = 64
 
 // keptBit stands beside the time that a request may wait. To a node that does not
 // know it, it is a very long time, and more than is asked for comes of it: the

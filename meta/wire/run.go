@@ -15,6 +15,11 @@ import (
 // dataset, say.
 type Run struct{ First, N uint64 }
 
+const (
+	runSize = 16
+	sumSize = 8 // of what follows a request
+)
+
 // checkRuns reports whether neither a run nor all together count further than
 // items can.
 func checkRuns(runs []Run) error {

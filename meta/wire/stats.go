@@ -2,37 +2,10 @@ package wire
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"rankfs/meta"
 )
-
-type clientCounters struct {
-	requests, in, out, items, dials                  atomic.Uint64
-	unavailable, corruptErrors, busy, other, stopped atomic.Uint64
-	corrupt                                          atomic.Uint64
-	under, waiting, conns                            atomic.Int64
-}
-
-// failed counts an error by its kind.
-func (c *clientCounters) failed(err error, stopped bool) {
-	switch {
-	case stopped:
-		c.stopped.Add(1)
-	case errors.Is(err, meta.ErrUnavailable):
-		c.unavailable.Add(1)
-	case errors.Is(err, meta.ErrCorrupt):
-		c.corruptErrors.Add(1)
-	case errors.Is(err, meta.ErrBusy):
-		c.busy.Add(1)
-	default:
-		c.other.Add(1)
-	}
-}
 
 // ClientStats is a snapshot of a Client. UnderWay, Waiting and Conns are
 // gauges, and zero after Close; the others are totals.
@@ -57,22 +30,6 @@ func (c *Client) Stats() ClientStats {
 		Unavailable: n.unavailable.Load(), Corrupt: n.corruptErrors.Load(), Busy: n.busy.Load(),
 		Other: n.other.Load(), Stopped: n.stopped.Load(),
 		CorruptStreams: n.corrupt.Load(), UnderWay: n.under.Load(), Waiting: n.waiting.Load(), Conns: n.conns.Load(),
-	}
-}
-
-// peerCounters count for one node.
-type peerCounters struct {
-	requests, in, out, items, busy, failed atomic.Uint64
-}
-
-// ended counts an error. That the caller gave up, or could not go on, is not the node's.
-func (c *peerCounters) ended(err error, stopped bool) {
-	switch {
-	case stopped, isOwn(err):
-	case errors.Is(err, meta.ErrBusy):
-		c.busy.Add(1)
-	default:
-		c.failed.Add(1)
 	}
 }
 
@@ -111,12 +68,6 @@ func (p *peer) stats() NodeStats {
 	}
 }
 
-type serverCounters struct {
-	requests, in, out, items    atomic.Uint64
-	failed, busy, slow, refused atomic.Uint64
-	conns, queued, under        atomic.Int64
-}
-
 // ServerStats is a snapshot of a Server. Conns, Queued and UnderWay are gauges,
 // and zero after Serve; the others are totals.
 type ServerStats struct {
@@ -141,34 +92,11 @@ func (s *Server) Stats() ServerStats {
 	}
 }
 
-// maxVisitors bounds the nodes that a server counts apart: those that were
-// removed from the cluster are forgotten, and no cluster has so many others.
-const maxVisitors = 4096
-
-// visitorCounters count for one node.
-type visitorCounters struct {
-	requests, in, out, items, busy, failed atomic.Uint64
-}
-
 // VisitorStats counts the bytes that a node was given and gave, as in ServerStats.
 type VisitorStats struct {
 	Node                               string
 	Requests, BytesIn, BytesOut, Items uint64
 	Busy, Failed                       uint64
-}
-
-// visitor finds the counters of a node.
-func (s *Server) visitor(node string) *visitorCounters {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.mu.visitors[node]
-	if c == nil {
-		c = new(visitorCounters)
-		if len(s.mu.visitors) < maxVisitors {
-			s.mu.visitors[node] = c
-		}
-	}
-	return c
 }
 
 // Keep forgets what was counted of nodes that are not to be kept.

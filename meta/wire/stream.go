@@ -20,7 +20,7 @@ import (
 //     connection ends; likewise after the end.
 //   - In between only Read finds that out.
 type Stream struct {
-	visit   *visit
+	line    *line
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	unwatch func() error // nil while something may come
@@ -37,11 +37,11 @@ type Stream struct {
 	broken        error // why nothing more can be read from the connection
 }
 
-func newStream(ctx context.Context, v *visit, bytes uint64, sum xxhash.Digest, cancel context.CancelCauseFunc) *Stream {
-	v.in.begin(sum)
+func newStream(ctx context.Context, l *line, bytes uint64, sum xxhash.Digest, cancel context.CancelCauseFunc) *Stream {
+	l.in.begin(sum)
 	return &Stream{
-		visit: v, ctx: ctx, cancel: cancel, bytes: bytes, unwatch: v.watch(cancel),
-		step: pace{patience: v.server.limits.Ask},
+		line: l, ctx: ctx, cancel: cancel, bytes: bytes, unwatch: l.watch(cancel),
+		step: pace{patience: l.ask},
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *Stream) Grant(n uint64) error {
 		s.open = true
 	}
 	s.granted += n
-	if err := s.visit.out.grant(n); err != nil {
+	if err := s.line.out.grant(n); err != nil {
 		return s.fail(broken(err))
 	}
 	return nil
@@ -99,7 +99,7 @@ func (s *Stream) Read(p []byte) (n int, err error) {
 	}
 	if s.err == nil {
 		n = s.fill(p[:min(len(p), s.frame)])
-		s.visit.out.moved()
+		s.line.out.moved()
 	}
 	if n > 0 {
 		return n, nil
@@ -126,8 +126,8 @@ func (s *Stream) lacks(n uint64) uint64 {
 
 // next reads the head of a frame, and all of it if it is not data.
 func (s *Stream) next() {
-	in := s.visit.in
-	h, err := in.head(s.visit.server.limits.Ask)
+	in := s.line.in
+	h, err := in.head(s.line.ask)
 	switch {
 	case err != nil:
 	case s.said != nil && h.kind != kindEnd:
@@ -162,7 +162,7 @@ func (s *Stream) expected(n uint64) error {
 func (s *Stream) end() {
 	s.ended, s.err = true, io.EOF
 	if !s.answered {
-		s.unwatch = s.visit.watch(s.cancel)
+		s.unwatch = s.line.watch(s.cancel)
 	}
 	switch {
 	case s.said != nil:
@@ -176,10 +176,10 @@ func (s *Stream) end() {
 func (s *Stream) fill(p []byte) (n int) {
 	err := guard(meta.ErrNoSpace, func() error {
 		for n < len(p) {
-			if err := s.visit.conn.SetReadDeadline(s.step.step()); err != nil {
+			if err := s.line.conn.SetReadDeadline(s.step.step()); err != nil {
 				return err
 			}
-			m, err := s.visit.in.some(p[n:])
+			m, err := s.line.in.some(p[n:])
 			s.step.done(m)
 			n += m
 			if err != nil && n < len(p) {
@@ -240,7 +240,7 @@ func (s *Stream) drain() error {
 		return s.broken
 	}
 	s.answered = true
-	until := time.Now().Add(s.visit.server.limits.Ask + time.Duration((s.granted-s.read)/slowest)*time.Second)
+	until := time.Now().Add(s.line.ask + time.Duration((s.granted-s.read)/slowest)*time.Second)
 	for !s.ended && s.broken == nil {
 		if time.Now().After(until) {
 			return fmt.Errorf("stream %w: it does not end after it was answered", meta.ErrInvalid)
@@ -249,7 +249,7 @@ func (s *Stream) drain() error {
 			s.next()
 			continue
 		}
-		s.fill(s.visit.in.buf[:min(len(s.visit.in.buf), s.frame)])
+		s.fill(s.line.in.buf[:min(len(s.line.in.buf), s.frame)])
 	}
 	return errors.Join(s.leave(), s.broken)
 }

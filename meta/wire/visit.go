@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"time"
 
@@ -16,12 +15,10 @@ import (
 
 // A visit is a connection of another node, on the side that answers.
 type visit struct {
+	line
 	server *Server
-	conn   net.Conn
 	node   string
 	count  *visitorCounters
-	in     *receiver
-	out    *sender
 }
 
 // serve answers one request after the other. Its error is why there can be no
@@ -78,7 +75,7 @@ func (v *visit) answer(ctx context.Context, q header, raw [requestSize]byte) err
 		answered, pushed = pushed, answered
 	}
 	v.out.begin(digest, answered, cancel)
-	in := newStream(ctx, v, pushed, digest, cancel)
+	in := newStream(ctx, &v.line, pushed, digest, cancel)
 	failure := checkRuns(runs)
 	if !room {
 		failure = fmt.Errorf("node %w: the requests that it has fill %d runs", meta.ErrBusy, v.server.limits.Runs)
@@ -159,7 +156,7 @@ func (v *visit) rest(q header, room bool) (runs []Run, body, sum []byte, err err
 	if q.count == 0 {
 		return nil, nil, nil, nil
 	}
-	if err := v.conn.SetReadDeadline(time.Now().Add(v.server.limits.Ask)); err != nil {
+	if err := v.conn.SetReadDeadline(time.Now().Add(v.ask)); err != nil {
 		return nil, nil, nil, err
 	}
 	v.in.in += uint64(q.follows() + sumSize)
