@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// acceptPause is for when the process has no descriptor left.
+const acceptPause = 50 * time.Millisecond
+
 func (p *Port) acceptAll() {
 	for {
 		raw, err := p.tcp.AcceptTCP()
@@ -55,7 +58,7 @@ func (p *Port) receive(raw *net.TCPConn, g *pendingConn) (reason, error) {
 	if err := t.Handshake(); err != nil {
 		return whyFailed(err), err
 	}
-	c := &conn{Conn: t, raw: raw, port: p, pending: g}
+	c := &conn{Conn: t, raw: raw, pending: g, forget: p.forget}
 	protocol := Protocol(t.ConnectionState().NegotiatedProtocol)
 	if protocol != Join {
 		name, err := nameIn(t.ConnectionState().PeerCertificates[0])
@@ -83,7 +86,7 @@ func (p *Port) receive(raw *net.TCPConn, g *pendingConn) (reason, error) {
 // admit registers a connection whose certificate is good, and finds its
 // listener a place for it. First registered, then asked whether it is allowed:
 // see Port.
-func (p *Port) admit(c *conn, protocol Protocol) (*listener, reason) {
+func (p *Port) admit(c *conn, protocol Protocol) (*arrivals, reason) {
 	if why := p.register(c); why != accepted {
 		return nil, why
 	}

@@ -256,5 +256,3 @@ func (a *Authority) Forget() error {
 	a.key.wipe()
 	return a.dir.shred(authorityKey)
 }
-
-var errKeyless = meta.Worded(meta.ErrNotExist, "key of the authority does not exist on this node: ask a voter")

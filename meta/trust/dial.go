@@ -74,7 +74,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
 	var t *tls.Conn
-	err := p.limited(ctx, address, func() (err error) {
+	err := p.limits.do(ctx, address, func() (err error) {
 		t, err = connect(ctx, address, p.clientConfig(protocol, node))
 		return err
 	})
@@ -86,7 +86,7 @@ func (p *Port) dial(ctx context.Context, address, node string, protocol Protocol
 		t.NetConn().Close()
 		return nil, err
 	}
-	c := &conn{Conn: t, raw: t.NetConn(), port: p, peer: name.Node, role: name.Role, key: keyIn(t.ConnectionState().PeerCertificates[0])}
+	c := &conn{Conn: t, raw: t.NetConn(), forget: p.forget, peer: name.Node, role: name.Role, key: keyIn(t.ConnectionState().PeerCertificates[0])}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.closed {
@@ -144,9 +144,6 @@ func findAuthority(chain []*x509.Certificate, known Fingerprint) (*Authority, er
 	}
 	return nil, meta.Worded(meta.ErrDenied, "it is not of the token's cluster: check the address, or get a token of this cluster")
 }
-
-// errTurnedAway is a connection that ended before a server said what it makes of it.
-var errTurnedAway = meta.Worded(meta.ErrUnavailable, "closed without an answer: too many connect, or it is no rankfs port")
 
 // connect makes a connection that was greeted.
 func connect(ctx context.Context, address string, config *tls.Config) (*tls.Conn, error) {

@@ -46,7 +46,7 @@ func (l *Ledger) Refuse(why string, from netip.AddrPort, err error, now time.Tim
 func DialLimits(p *Port) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.mu.dialLimits)
+	return len(p.limits.mu.of)
 }
 
 // Stats are counts since the port was opened, and of now.

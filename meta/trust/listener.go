@@ -6,15 +6,11 @@ import (
 	"slices"
 )
 
-// A listener hands out the connections of one protocol. Its fields but the
-// channels are guarded by the port's lock.
+// A listener hands out the connections of one protocol.
 type listener struct {
+	*arrivals
 	port     *Port
 	protocol Protocol
-	queue    chan *conn // never full: a place is reserved before a connection is greeted
-	done     chan struct{}
-	waiting  int // places reserved and connections in the queue
-	shutdown bool
 }
 
 // Listener returns what accepts the connections of a protocol, until it is
@@ -25,17 +21,17 @@ func (p *Port) Listener(protocol Protocol) net.Listener {
 	if !slices.Contains(protocols, string(protocol)) || p.mu.listeners[protocol] != nil {
 		panic(fmt.Sprintf("trust: second listener for %q, or no such protocol", protocol))
 	}
-	l := &listener{port: p, protocol: protocol, queue: make(chan *conn, p.config.Waiting), done: make(chan struct{})}
+	l := &listener{&arrivals{queue: make(chan *conn, p.config.Waiting), done: make(chan struct{})}, p, protocol}
 	if p.mu.closed {
 		l.shut()
 		return l
 	}
-	p.mu.listeners[protocol] = l
+	p.mu.listeners[protocol] = l.arrivals
 	return l
 }
 
 // reserve finds a place for a connection with the listener of a protocol.
-func (p *Port) reserve(protocol Protocol) (*listener, reason) {
+func (p *Port) reserve(protocol Protocol) (*arrivals, reason) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.mu.listeners[protocol]
@@ -50,7 +46,7 @@ func (p *Port) reserve(protocol Protocol) (*listener, reason) {
 }
 
 // release gives a place back.
-func (p *Port) release(l *listener) {
+func (p *Port) release(l *arrivals) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.waiting--
@@ -58,7 +54,7 @@ func (p *Port) release(l *listener) {
 
 // deliver puts a connection in its place. If the listener was closed meanwhile
 // the connection is cut.
-func (p *Port) deliver(l *listener, c *conn) {
+func (p *Port) deliver(l *arrivals, c *conn) {
 	p.mu.Lock()
 	gone := l.shutdown
 	if !gone {
@@ -80,7 +76,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-l.queue:
-		l.port.release(l)
+		l.port.release(l.arrivals)
 		return c, nil
 	case <-l.done:
 		return nil, l.closed()
@@ -102,18 +98,12 @@ func (l *listener) Close() error {
 	for {
 		select {
 		case c := <-l.queue:
-			l.port.release(l)
+			l.port.release(l.arrivals)
 			c.cut()
 		default:
 			return nil
 		}
 	}
-}
-
-// shut ends waiting Accepts. The port's lock is held.
-func (l *listener) shut() {
-	l.shutdown = true
-	close(l.done)
 }
 
 // Addr is the port's.

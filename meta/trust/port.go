@@ -5,11 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,14 +20,15 @@ import (
 // is registered under its peer's id before Allowed is called: so the connection of a
 // node that is revoked meanwhile is either refused, or found by Revoke.
 //
-// While its lock is held no other is taken: connections are closed without it, and pendingConns
-// and the ledger have their own.
+// While its lock is held no other is taken: connections are closed without it, and pendingConns,
+// the ledger and the limits of dials have their own.
 type Port struct {
 	config  Config
 	tcp     *net.TCPListener
 	servers map[Protocol]*tls.Config // once a client has named its protocol
 	pending pendingConns
 	ledger  ledger
+	limits  dialLimits
 
 	ctx    context.Context // of dialling
 	cancel context.CancelFunc
@@ -38,11 +36,10 @@ type Port struct {
 
 	mu struct {
 		sync.Mutex
-		closed     bool
-		peers      map[string]map[*conn]struct{} // by node; "" has those that join
-		in, out    int                           // connections; out counts those being dialled too
-		listeners  map[Protocol]*listener
-		dialLimits map[string]*dialLimit // by address
+		closed    bool
+		peers     map[string]map[*conn]struct{} // by node; "" has those that join
+		in, out   int                           // connections; out counts those being dialled too
+		listeners map[Protocol]*arrivals
 	}
 }
 
@@ -56,33 +53,6 @@ func Listen(ctx context.Context, address string) (*net.TCPListener, error) {
 		return nil, unheard(address, err)
 	}
 	return tcp.(*net.TCPListener), nil
-}
-
-// Open listens. A protocol is refused until its Listener is asked for.
-func Open(ctx context.Context, config Config) (*Port, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	if config.TCP == nil {
-		if config.TCP, err = Listen(ctx, config.Address); err != nil {
-			return nil, err
-		}
-	}
-	p := &Port{config: config, tcp: config.TCP}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.pending = pendingConns{limit: config.Pending, perHost: config.PendingPerHost, patience: patience}
-	p.ledger = ledger{log: config.Log}
-	p.ledger.mu.counts = make(map[reason]uint64)
-	p.mu.peers = make(map[string]map[*conn]struct{})
-	p.mu.listeners = make(map[Protocol]*listener)
-	p.mu.dialLimits = make(map[string]*dialLimit)
-	p.servers = make(map[Protocol]*tls.Config)
-	for _, name := range protocols {
-		p.servers[Protocol(name)] = p.serverConfig(Protocol(name))
-	}
-	p.wg.Go(p.acceptAll)
-	return p, nil
 }
 
 // unheard explains why an address cannot be listened on. One that is not this host's
@@ -103,49 +73,3 @@ func unheard(address string, err error) error {
 
 // Addr is where the port listens.
 func (p *Port) Addr() net.Addr { return p.tcp.Addr() }
-
-// Close ends all connections and waits for everything that the port began.
-func (p *Port) Close() error {
-	p.mu.Lock()
-	if p.mu.closed {
-		p.mu.Unlock()
-		return nil
-	}
-	p.mu.closed = true
-	var open []*conn
-	for _, conns := range p.mu.peers {
-		open = slices.AppendSeq(open, maps.Keys(conns))
-	}
-	listeners := slices.Collect(maps.Values(p.mu.listeners))
-	p.mu.Unlock()
-
-	p.cancel()
-	err := p.tcp.Close()
-	p.pending.shut()
-	for _, c := range open {
-		c.cut()
-	}
-	p.wg.Wait()
-	for _, l := range listeners { // no goroutine delivers to them any more
-		l.Close()
-	}
-	return err
-}
-
-// Revoke ends all connections with a node at once, in both directions, and returns how
-// many there were.
-func (p *Port) Revoke(node string) int {
-	if !isID(node) {
-		return 0
-	}
-	p.mu.Lock()
-	open := slices.Collect(maps.Keys(p.mu.peers[node]))
-	p.mu.Unlock()
-	for _, c := range open {
-		c.cut()
-	}
-	return len(open)
-}
-
-// acceptPause is for when the process has no descriptor left.
-const acceptPause = 50 * time.Millisecond

@@ -3,7 +3,11 @@ package trust
 import (
 	"crypto/ed25519"
 	"sync"
+
+	"rankfs/meta"
 )
+
+var errKeyless = meta.Worded(meta.ErrNotExist, "key of the authority does not exist on this node: ask a voter")
 
 // A secret is a private key that can be forgotten: its users keep no copy. The lock is
 // held for reading while the key is used, so that none is wiped in use.

@@ -12,6 +12,9 @@ import (
 	"rankfs/meta"
 )
 
+// errTurnedAway is a connection that ended before a server said what it makes of it.
+var errTurnedAway = meta.Worded(meta.ErrUnavailable, "closed without an answer: too many connect, or it is no rankfs port")
+
 // explain says what the failure of a handshake means.
 func explain(err error) error {
 	var alert *net.OpError
