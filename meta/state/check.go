@@ -111,3 +111,11 @@ func inUse(what string, made []string) error {
 	return meta.Worded(meta.ErrBusy, "%s is in use: %s%s %s made of it; remove that first: rankfs dataset rm %s",
 		what, strings.Join(made[:min(len(made), mostNamed)], ", "), more, verb, made[0])
 }
+
+// must is an error unless all is as it must be.
+func must(ok bool, err error) error {
+	if ok {
+		return nil
+	}
+	return err
+}

@@ -231,3 +231,9 @@ func (u *unpacker) text() string {
 	u.b = u.b[n:]
 	return s
 }
+
+// A Committed is the result of one map of a CommitMaps.
+type Committed struct {
+	Commit *Commit    `json:",omitempty"` // the attempt that has won
+	Error  *meta.Told `json:",omitempty"` // or why there is none
+}

@@ -1,10 +1,7 @@
 package state
 
 import (
-	"cmp"
 	"maps"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"rankfs/meta"
@@ -13,62 +10,6 @@ import (
 // Grace is the life of a job that was held once, and is neither held nor used any
 // more.
 const Grace = 10 * time.Minute
-
-// pool has the jobs of the shuffle pool, their stages, and which attempt of each map
-// has won. Stages refer to jobs by number, and maps to stages, so that nothing of a job
-// that went is taken for part of one that has its name later.
-type pool struct {
-	jobs    table[string, PoolJob]
-	stages  table[stageKey, PoolStage]
-	names   table[uint64, StageName] // of the stages, by number
-	commits table[uint64, *commits]  // by stage
-	count   int                      // of all commits, and of directories of blobs
-	kept    table[uint64, int64]     // bytes of all copies of a job, by its number
-	byUser  map[uint32]int           // jobs of each user
-}
-
-type stageKey struct {
-	Job  uint64
-	Name string
-}
-
-// commits are the commits of a stage, by map, and the names that its blobs have. Those of an
-// earlier era are shared with a snapshot, and are followed by others before they are changed.
-type commits struct {
-	era    uint64
-	of     pages[uint64, Commit]
-	blobs  pages[string, Blob]
-	listed atomic.Pointer[Maps] // those of by map, if a reader shares them
-}
-
-func (*pool) commands() []command {
-	return []command{
-		{kind: 23, blank: blank[MakeJob], by: owns, since: Signed},
-		{kind: 24, blank: blank[DropJob], by: members, since: Signed},
-		{kind: 25, blank: blank[UseJob], by: owns, since: Signed},
-		{kind: 26, blank: blank[MakeStage], by: members, since: Signed},
-		{kind: 27, blank: blank[DropStage], by: members, since: Signed},
-		{kind: 28, blank: blank[SpecifyStage], by: members, since: Signed},
-		{kind: 29, blank: blank[CommitMaps], by: owns, since: Signed},
-		{kind: 30, blank: blank[SealStage], by: members, since: Signed},
-		{kind: 31, blank: blank[ResetStage], by: members, since: Signed},
-		{kind: 32, blank: blank[KeepCopy], by: owns, since: Signed},
-		{kind: 33, blank: blank[DropMap], by: members, since: Signed},
-		{kind: 34, blank: blank[PutBlobs], by: owns, since: Signed},
-		{kind: 35, blank: blank[DropBlob], by: members, since: Signed},
-		{kind: 37, blank: blank[SetQuota], by: members, since: Signed},
-		{kind: 38, blank: blank[BeginStage], by: members, since: Signed},
-		{kind: 39, blank: blank[ReserveQuota], by: owns, since: Signed},
-	}
-}
-
-func (p *pool) share() section {
-	return &pool{jobs: p.jobs.share(), stages: p.stages.share(), names: p.names.share(), commits: p.commits.share(), count: p.count, kept: p.kept.share()}
-}
-
-func (p *pool) over() bool {
-	return p.jobs.len() > MaxPoolJobs || p.stages.len() > MaxStages || p.count > MaxCommits
-}
 
 // A PoolJob is a job of the pool, with its life and its quota. It goes when it was unused for
 // as long as it lives, or is removed; its number is never given to another.
@@ -105,6 +46,42 @@ func (j *PoolJob) End() (at time.Time, ok bool) {
 	return time.Unix(0, j.Used).Add(j.Lives()), len(j.Users) == 0 && len(j.Datasets) == 0
 }
 
+// Reserved is a node's part of a job's quota, beside the committed maps. Of what it ever
+// asked for and gave back the cluster knows the sums, so that a command which comes twice
+// counts once.
+type Reserved struct {
+	Asked, Freed int64
+	Bytes        int64 // that it has: what is committed there is taken from it
+}
+
+// reserving is the job when a node has reserved that of its quota.
+func (j PoolJob) reserving(node string, r Reserved) PoolJob {
+	j.Reserved = maps.Clone(j.Reserved)
+	if j.Reserved == nil {
+		j.Reserved = make(map[string]Reserved)
+	}
+	j.Reserved[node] = r
+	return j
+}
+
+// reserved is the sum that all nodes have reserved of the quota.
+func (j *PoolJob) reserved() (sum int64) {
+	for _, r := range j.Reserved {
+		sum += r.Bytes
+	}
+	return sum
+}
+
+func (j PoolJob) without(node string, now int64) PoolJob {
+	j.Users = maps.Clone(j.Users)
+	delete(j.Users, node)
+	if len(j.Users) == 0 {
+		j.Users = nil
+	}
+	j.Used = now
+	return j
+}
+
 // A PoolStage is a stage of a job: one exchange, of so many maps and parts.
 //
 //   - It has no spec at first, and then one that may be replaced until an attempt is begun or
@@ -128,114 +105,47 @@ type PoolStage struct {
 	Bytes      int64      `json:",omitempty"` // of these
 }
 
-func (p *pool) write(f *frameWriter) {
-	for _, j := range sorted(&p.jobs) {
-		f.json('J', j)
+// Numbers is the number of numbers that its maps can have.
+func (g *PoolStage) Numbers() uint64 { return numbers(g.Blobs(), g.Spec) }
+
+func numbers(blobs bool, spec meta.Stage) uint64 {
+	switch {
+	case blobs:
+		return maxBlob
+	case spec.Maps > 0:
+		return spec.Maps
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(p.stages.m), compareStages) {
-		g := p.stages.m[k]
-		f.json('G', g)
-		for some := range slices.Chunk(p.dirs(g.Number), MaxCommitMaps) {
-			f.json('D', dirFrame{g.Number, some})
-		}
-		for some := range chunks(p.maps(g.Number), MaxCommitMaps) {
-			f.json('M', commitFrame{g.Number, some})
-		}
-	}
+	return meta.MaxMaps
 }
 
-// A commitFrame has some of the maps of a stage.
-type commitFrame struct {
-	Stage uint64
-	Maps  Commits
+// Specified reports whether the stage has a spec.
+func (g *PoolStage) Specified() bool { return g.Spec != (meta.Stage{}) }
+
+// Blobs reports whether the stage has the blobs of its job. No spec divides those, and
+// nothing seals them.
+func (g *PoolStage) Blobs() bool { return g.Name == meta.BlobDir }
+
+// A Blob is the entry of a name in the directory of a job's blobs: a map of the stage
+// of that name, by its number; or a directory, whose number no other has. Nodes draw
+// numbers at random, so that what is put twice, as a leader was lost, is known again.
+type Blob struct {
+	Name   string
+	Number uint64
+	Dir    bool `json:",omitempty"`
 }
 
-func compareStages(a, b stageKey) int {
-	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
-}
+func (b Blob) key() string { return b.Name }
 
-func (*pool) restore(in *restorer) frames {
-	return frames{'J': each(in.poolJob), 'G': each(in.poolStage), 'D': each(in.directories), 'M': each(in.commits)}
-}
+// maxBlob bounds the numbers of blobs.
+const maxBlob = 1 << 60
 
-func (in *restorer) poolJob(j PoolJob) error {
-	p := in.s.pool()
-	_, twice := p.jobs.get(j.Name)
-	if err := first(meta.CheckName(j.Name), must(!twice, errTwice), in.sequence(j.Number),
-		must(j.Life >= int64(time.Second) && j.Quota >= 0 && j.Used >= 0 && j.Made >= 0, errWrong)); err != nil { // clocks may go back
-		return err
-	}
-	for id := range j.Users {
-		if _, err := in.s.nodes().member(id); err != nil {
-			return errWrong
-		}
-	}
-	for id, r := range j.Reserved {
-		if _, err := in.s.nodes().member(id); err != nil || r.Asked < 0 || r.Freed < 0 || r.Bytes < 0 || r.Bytes > r.Asked {
-			return errWrong
-		}
-	}
-	p.put(j)
-	return nil
-}
+// blobSpec is the spec of blobs: each is one piece.
+var blobSpec = meta.Stage{Parts: 1, Copies: meta.DefaultCopies, Life: meta.DefaultLife}
 
-func (in *restorer) poolStage(g PoolStage) error {
-	p := in.s.pool()
-	key := stageKey{g.Job, g.Name}
-	_, twice := p.stages.get(key)
-	job, ok := p.nameOf(g.Job)
-	err := first(meta.CheckName(g.Name), must(!twice, errTwice), must(ok, errWrong), in.sequence(g.Number),
-		must(g.Maps == 0 && g.Bytes == 0 || g.Specified(), errWrong), must(!g.Blobs() || g.Spec == blobSpec && !g.Sealed, errWrong))
-	if err != nil {
-		return err
-	}
-	g.Maps, g.Bytes = 0, 0 // counted by what follows
-	p.makeStage(job, g)
-	in.stage = g
-	return nil
-}
-
-// commits reads commits of maps, which come after their stage.
-func (in *restorer) commits(f commitFrame) error {
-	if in.stage.Number != f.Stage || f.Stage == 0 || len(f.Maps) == 0 {
-		return errWrong
-	}
-	p := in.s.pool()
-	for _, one := range f.Maps {
-		if _, twice := p.commit(f.Stage, one.Map); twice {
-			return errTwice
-		}
-		_, named := p.blob(f.Stage, one.Name)
-		err := first(one.check(in.stage.Spec), must((one.Name != "") == in.stage.Blobs(), errWrong), must(!named, errTwice),
-			p.isDir(f.Stage, meta.KeyDir(one.Name), nil))
-		if err != nil {
-			return err
-		}
-		in.stage = p.enter(in.s, in.stage, one)
-	}
-	return nil
-}
-
-// dirFrame has some of the directories of the blobs of a stage.
-type dirFrame struct {
-	Stage uint64
-	Dirs  []Blob
-}
-
-// directories reads those of blobs, which come after their stage and before its maps.
-func (in *restorer) directories(f dirFrame) error {
-	p := in.s.pool()
-	if g := in.stage; g.Number != f.Stage || !g.Blobs() || g.Maps > 0 || len(f.Dirs) == 0 {
-		return errWrong
-	}
-	for _, d := range f.Dirs {
-		_, twice := p.blob(f.Stage, d.Name)
-		err := first(meta.CheckKey(d.Name), must(!twice, errTwice), must(d.Dir && d.Number < maxBlob, errWrong),
-			p.isDir(f.Stage, meta.KeyDir(d.Name), nil))
-		if err != nil {
-			return err
-		}
-		p.makeDir(in.s, in.stage, d)
-	}
-	return nil
+// StageName names a stage of a job. A number, if it is not zero, says which of those
+// that had the name.
+type StageName struct {
+	Job    string
+	Name   string
+	Number uint64 `json:",omitempty"`
 }

@@ -6,26 +6,6 @@ import (
 	"rankfs/meta"
 )
 
-// A Blob is the entry of a name in the directory of a job's blobs: a map of the stage
-// of that name, by its number; or a directory, whose number no other has. Nodes draw
-// numbers at random, so that what is put twice, as a leader was lost, is known again.
-type Blob struct {
-	Name   string
-	Number uint64
-	Dir    bool `json:",omitempty"`
-}
-
-func (b Blob) key() string { return b.Name }
-
-// maxBlob bounds the numbers of blobs.
-const maxBlob = 1 << 60
-
-// blobSpec is the spec of blobs: each is one piece.
-var blobSpec = meta.Stage{Parts: 1, Copies: meta.DefaultCopies, Life: meta.DefaultLife}
-
-// afterSlash follows all names that go on with a slash.
-const afterSlash = "0"
-
 // PutBlobs gives names to directories and to blobs that a node has written, to all at
 // once or to none.
 type PutBlobs struct {

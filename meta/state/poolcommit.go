@@ -14,12 +14,6 @@ type CommitMaps struct {
 	Maps MapsByStage
 }
 
-// A Committed is the result of one map of a CommitMaps.
-type Committed struct {
-	Commit *Commit    `json:",omitempty"` // the attempt that has won
-	Error  *meta.Told `json:",omitempty"` // or why there is none
-}
-
 func (c *CommitMaps) about(*state) string {
 	if len(c.Maps) == 0 || len(c.Maps[0].Maps) == 0 {
 		return ""

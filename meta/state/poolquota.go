@@ -1,19 +1,10 @@
 package state
 
 import (
-	"maps"
 	"math"
 
 	"rankfs/meta"
 )
-
-// Reserved is a node's part of a job's quota, beside the committed maps. Of what it ever
-// asked for and gave back the cluster knows the sums, so that a command which comes twice
-// counts once.
-type Reserved struct {
-	Asked, Freed int64
-	Bytes        int64 // that it has: what is committed there is taken from it
-}
 
 // ReserveQuota says how much of a job's quota a node has ever asked for, for attempts in all
 // their copies, and how much of that it has given back. What it has others cannot have.
@@ -54,24 +45,6 @@ func (c *ReserveQuota) apply(s *state) (Result, error) {
 	p.put(j.reserving(c.Node, is))
 	s.changed.cluster = true
 	return Result{}, nil
-}
-
-// reserving is the job when a node has reserved that of its quota.
-func (j PoolJob) reserving(node string, r Reserved) PoolJob {
-	j.Reserved = maps.Clone(j.Reserved)
-	if j.Reserved == nil {
-		j.Reserved = make(map[string]Reserved)
-	}
-	j.Reserved[node] = r
-	return j
-}
-
-// reserved is the sum that all nodes have reserved of the quota.
-func (j *PoolJob) reserved() (sum int64) {
-	for _, r := range j.Reserved {
-		sum += r.Bytes
-	}
-	return sum
 }
 
 // left is the part of a job's quota that is neither used nor reserved.

@@ -45,14 +45,6 @@ func (c *MakeStage) apply(s *state) (Result, error) {
 	return Result{Stage: &g}, nil
 }
 
-// StageName names a stage of a job. A number, if it is not zero, says which of those
-// that had the name.
-type StageName struct {
-	Job    string
-	Name   string
-	Number uint64 `json:",omitempty"`
-}
-
 func (c *StageName) check() error {
 	return first(meta.CheckName(c.Job), meta.CheckName(c.Name))
 }

@@ -7,9 +7,37 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"rankfs/meta"
 )
+
+// pool has the jobs of the shuffle pool, their stages, and which attempt of each map
+// has won. Stages refer to jobs by number, and maps to stages, so that nothing of a job
+// that went is taken for part of one that has its name later.
+type pool struct {
+	jobs    table[string, PoolJob]
+	stages  table[stageKey, PoolStage]
+	names   table[uint64, StageName] // of the stages, by number
+	commits table[uint64, *commits]  // by stage
+	count   int                      // of all commits, and of directories of blobs
+	kept    table[uint64, int64]     // bytes of all copies of a job, by its number
+	byUser  map[uint32]int           // jobs of each user
+}
+
+type stageKey struct {
+	Job  uint64
+	Name string
+}
+
+// commits are the commits of a stage, by map, and the names that its blobs have. Those of an
+// earlier era are shared with a snapshot, and are followed by others before they are changed.
+type commits struct {
+	era    uint64
+	of     pages[uint64, Commit]
+	blobs  pages[string, Blob]
+	listed atomic.Pointer[Maps] // those of by map, if a reader shares them
+}
 
 func (s *state) pool() *pool { return sectionOf[*pool](s) }
 
@@ -90,26 +118,6 @@ func (p *pool) life(j PoolJob) int64 {
 	}
 	return cmp.Or(most, int64(meta.DefaultLife))
 }
-
-// Numbers is the number of numbers that its maps can have.
-func (g *PoolStage) Numbers() uint64 { return numbers(g.Blobs(), g.Spec) }
-
-func numbers(blobs bool, spec meta.Stage) uint64 {
-	switch {
-	case blobs:
-		return maxBlob
-	case spec.Maps > 0:
-		return spec.Maps
-	}
-	return meta.MaxMaps
-}
-
-// Specified reports whether the stage has a spec.
-func (g *PoolStage) Specified() bool { return g.Spec != (meta.Stage{}) }
-
-// Blobs reports whether the stage has the blobs of its job. No spec divides those, and
-// nothing seals them.
-func (g *PoolStage) Blobs() bool { return g.Name == meta.BlobDir }
 
 func (p *pool) commit(stage, number uint64) (Commit, bool) {
 	t, ok := p.commits.get(stage)
@@ -229,16 +237,6 @@ func (p *pool) leave(s *state, node string) {
 	}
 }
 
-func (j PoolJob) without(node string, now int64) PoolJob {
-	j.Users = maps.Clone(j.Users)
-	delete(j.Users, node)
-	if len(j.Users) == 0 {
-		j.Users = nil
-	}
-	j.Used = now
-	return j
-}
-
 // blob looks up a name of a stage.
 func (p *pool) blob(stage uint64, name string) (Blob, bool) {
 	t, ok := p.commits.get(stage)
@@ -306,3 +304,6 @@ func inDir(dir string) string {
 	}
 	return dir + "/"
 }
+
+// afterSlash follows all names that go on with a slash.
+const afterSlash = "0"

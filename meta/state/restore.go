@@ -31,8 +31,8 @@ type frames map[tag]func(payload []byte) error
 // A reader reads frames of one tag into a section.
 type reader struct {
 	read  func(payload []byte) error
-	into  section
-	since int // the version in which there may be one
+	over  func() bool // whether there is more of that than can be
+	since int         // the version in which there may be one
 }
 
 var (
@@ -59,7 +59,7 @@ func (in *restorer) frame(t tag, payload []byte) error {
 	if err := r.read(payload); err != nil {
 		return err
 	}
-	return must(!r.into.over(), errMany)
+	return must(!r.over(), errMany)
 }
 
 // single reads a frame of the machine itself, of which there is one.
@@ -120,12 +120,4 @@ func decode(payload []byte, v any) error {
 		return errWrong
 	}
 	return nil
-}
-
-// must is an error unless all is as it must be.
-func must(ok bool, err error) error {
-	if ok {
-		return nil
-	}
-	return err
 }

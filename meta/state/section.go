@@ -2,28 +2,29 @@ package state
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
 // A section is one kind of thing that the nodes agree on, with what follows from
-// it. Its commands change it, and may change others. One that is timed has advance
-// as well, which is called whenever the clock has been set.
+// it. Its commands change it, and may change others.
 type section interface {
+	part
 	commands() []command
-	share() section // a copy that stays what it is, and to which nothing is applied
-	over() bool     // there is more than its bounds allow
+	over() bool // there is more than its bounds allow
 	write(*frameWriter)
 	restore(*restorer) frames // what reads its frames into the state
 }
 
-// sectionOf is the section of that type.
-func sectionOf[S section](s *state) S {
-	for _, p := range s.sections {
-		if is, ok := p.(S); ok {
-			return is
+// sectionsOf are the sections of a state, which the table has made, in its order.
+func sectionsOf(s *state) iter.Seq[section] {
+	return func(yield func(section) bool) {
+		for _, one := range s.sections {
+			if !yield(one.(section)) {
+				return
+			}
 		}
 	}
-	panic("state: a section that is not in the table")
 }
 
 // A command is one kind of command.

@@ -27,7 +27,7 @@ func (*notes) commands() []command {
 	return []command{{kind: 99, blank: blank[Note], by: owns, since: Signed}}
 }
 
-func (t *notes) share() section { return &notes{t.table.share()} }
+func (t *notes) share() part { return &notes{t.table.share()} }
 
 func (t *notes) over() bool { return t.len() > mostNotes }
 
@@ -197,7 +197,7 @@ func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
 func TestSectionsShareNothing(t *testing.T) {
 	tags := map[tag]bool{tagEnd: true, tagApplied: true, tagHeader: true}
 	in := newRestorer(signedSnapshot)
-	for _, p := range in.s.sections {
+	for p := range sectionsOf(in.s) {
 		for tag := range p.restore(in) {
 			if tags[tag] {
 				t.Errorf("tag %q of %T is of another section as well", tag, p)

@@ -11,12 +11,18 @@ package state
 //   - every bound of bounds.go.
 type state struct {
 	header
-	sections []section // in the order of the table
+	sections []part // in the order of the table
 
 	// era counts snapshots. A job or queue of an earlier era is shared with
 	// one, and is copied before it is changed.
 	era     uint64
 	changed struct{ cluster, files, queues bool } // by the command that is being applied
+}
+
+// A part is a section, as the state knows it. One that is timed has advance as well, which
+// is called whenever the clock has been set.
+type part interface {
+	share() part // a copy that stays what it is, and to which nothing is applied
 }
 
 // header has the values that are in no section.
@@ -50,7 +56,7 @@ func (s *state) next() uint64 {
 // share is a copy of the state that stays what it is. Nothing may be applied
 // to it.
 func (s *state) share() *state {
-	c := &state{header: s.header, sections: make([]section, len(s.sections))}
+	c := &state{header: s.header, sections: make([]part, len(s.sections))}
 	for i, one := range s.sections {
 		c.sections[i] = one.share()
 	}
@@ -61,3 +67,13 @@ func (s *state) share() *state {
 func (h *header) version() int { return max(h.Version, Oldest) }
 
 func (s *state) snapshotVersion() uint32 { return snapshotOf(s.version()) }
+
+// sectionOf is the section of that type.
+func sectionOf[S part](s *state) S {
+	for _, p := range s.sections {
+		if is, ok := p.(S); ok {
+			return is
+		}
+	}
+	panic("state: a section that is not in the table")
+}

@@ -24,7 +24,7 @@ func (*tokens) commands() []command {
 	}
 }
 
-func (t *tokens) share() section { return &tokens{table: t.table.share()} }
+func (t *tokens) share() part { return &tokens{table: t.table.share()} }
 
 func (t *tokens) over() bool { return t.len() > MaxSpent }
 
