@@ -85,7 +85,3 @@ func (q *queueLeader) drop(id int, unit int64) {
 	}
 	q.mu.scheduler.Returned(id, int(unit))
 }
-
-// maxLogged bounds the log's lines about one queue's units: a wrong program may have
-// all of them set aside.
-const maxLogged = 16

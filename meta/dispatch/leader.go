@@ -15,15 +15,6 @@ import (
 	"rankfs/meta/state"
 )
 
-// A Group is the agreement of the nodes, as the leader of queues needs it. It is
-// used concurrently.
-type Group interface {
-	// Leading reports whether this node leads the cluster, and in which term.
-	Leading() (term uint64, leads bool)
-	// DoFor has the cluster agree to a command for a node that asked this one.
-	DoFor(ctx context.Context, node string, c state.Command) (state.Result, error)
-}
-
 // A Config configures a leader.
 type Config struct {
 	Group   Group
@@ -32,14 +23,6 @@ type Config struct {
 	// may be called concurrently.
 	Units func(ctx context.Context, view string, rank uint64) (Units, error)
 	Log   *slog.Logger
-}
-
-// Units are the batches that a queue hands out: each step of each rank.
-type Units struct {
-	Ranks, Steps uint64
-	Seed         uint64
-	// Holders are the hosts that have bytes of a batch, and how many.
-	Holders func(rank, step uint64) map[string]int64
 }
 
 // A Leader answers the readers of all queues where this node leads the cluster. It

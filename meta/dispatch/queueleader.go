@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -9,6 +10,23 @@ import (
 	"rankfs/meta/queue"
 	"rankfs/meta/state"
 )
+
+// A Group is the agreement of the nodes, as the leader of queues needs it. It is
+// used concurrently.
+type Group interface {
+	// Leading reports whether this node leads the cluster, and in which term.
+	Leading() (term uint64, leads bool)
+	// DoFor has the cluster agree to a command for a node that asked this one.
+	DoFor(ctx context.Context, node string, c state.Command) (state.Result, error)
+}
+
+// Units are the batches that a queue hands out: each step of each rank.
+type Units struct {
+	Ranks, Steps uint64
+	Seed         uint64
+	// Holders are the hosts that have bytes of a batch, and how many.
+	Holders func(rank, step uint64) map[string]int64
+}
 
 // A queueLeader hands out the units of one queue, between two resets of it, for one term of
 // this node as the leader. A queue that was dropped and is opened again is another one,
@@ -159,6 +177,10 @@ func (q *queueLeader) wake(before uint64) {
 		q.mu.changed = make(chan struct{})
 	}
 }
+
+// maxLogged bounds the log's lines about one queue's units: a wrong program may have
+// all of them set aside.
+const maxLogged = 16
 
 // setAside has the scheduler give a unit to no worker any more, and logs it. mu is
 // held, or begin runs.

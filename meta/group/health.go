@@ -19,9 +19,6 @@ type health struct {
 	executor *executor
 }
 
-// maxLooks bounds how many nodes are asked at once.
-const maxLooks = 32
-
 // look asks all nodes whether they are there.
 func (h *health) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, h.config.times.look)

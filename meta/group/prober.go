@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// maxLooks bounds how many nodes are asked at once.
+const maxLooks = 32
+
 // A prober asks nodes whether they are there now, whatever is known of them from before.
 type prober struct {
 	config *Config

@@ -2,10 +2,7 @@ package group
 
 import (
 	"context"
-	"io"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"rankfs/meta/state"
@@ -111,21 +108,4 @@ func (s *senders) others(id string) (all []string) {
 	slices.Sort(all)
 	all = slices.DeleteFunc(slices.Compact(all), func(o string) bool { return o == id || o == s.config.Self.ID })
 	return all[:min(len(all), maxLooks)]
-}
-
-// An admittedConn is read once its node was admitted, which may take a while; else it
-// is as if it had ended.
-type admittedConn struct {
-	net.Conn
-	admit func() bool
-	once  sync.Once
-	deaf  bool
-}
-
-func (c *admittedConn) Read(b []byte) (int, error) {
-	c.once.Do(func() { c.deaf = !c.admit() })
-	if c.deaf {
-		return 0, io.EOF
-	}
-	return c.Conn.Read(b)
 }

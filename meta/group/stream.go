@@ -3,8 +3,10 @@ package group
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -57,3 +59,20 @@ type streamAddr string
 
 func (streamAddr) Network() string  { return "rankfs" }
 func (a streamAddr) String() string { return string(a) }
+
+// An admittedConn is read once its node was admitted, which may take a while; else it
+// is as if it had ended.
+type admittedConn struct {
+	net.Conn
+	admit func() bool
+	once  sync.Once
+	deaf  bool
+}
+
+func (c *admittedConn) Read(b []byte) (int, error) {
+	c.once.Do(func() { c.deaf = !c.admit() })
+	if c.deaf {
+		return 0, io.EOF
+	}
+	return c.Conn.Read(b)
+}
