@@ -32,26 +32,26 @@ type allotments struct {
 }
 
 // allot finds owners for ranks that sit so.
-func (v *Version) allot(seats []Seat) (*allotment, error) {
-	a, key := &v.allotments, fmt.Sprint(seats)
+func (a *allotments) allot(x Index, seats []Seat) (*allotment, error) {
+	key := fmt.Sprint(seats)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.mu.last != nil && a.mu.seats == key {
 		return a.mu.last, nil
 	}
-	made, err := v.findOwners(seats)
+	made, err := findOwners(x, seats)
 	if err == nil {
 		a.mu.seats, a.mu.last = key, made
 	}
 	return made, err
 }
 
-func (v *Version) findOwners(seats []Seat) (*allotment, error) {
+func findOwners(x Index, seats []Seat) (*allotment, error) {
 	hosts, ranks := Number(seats)
-	a := &allotment{ownerOf: make([]int32, v.index.Chunks()), hosts: hosts.Names()}
+	a := &allotment{ownerOf: make([]int32, x.Chunks()), hosts: hosts.Names()}
 	view := meta.View{Ranks: uint64(len(ranks)), Step: meta.BatchSize{Unit: meta.UnitChunk}}
 	inOrder := func(position uint64) uint64 { return position }
-	s := newStretches(v.index, view.Cut(0, 0, uint64(len(a.ownerOf))), inOrder, hosts, ranks)
+	s := newStretches(x, view.Cut(0, 0, uint64(len(a.ownerOf))), inOrder, hosts, ranks)
 	a.kind = s.kind()
 	for number := range s.count() {
 		d, err := s.divide(number)

@@ -11,7 +11,7 @@ const (
 // InStretches makes p another plan, in stretches of so many steps.
 func (p *Plan) InStretches(steps uint64) {
 	p.id[0]++
-	p.placement.chunks.steps = steps
+	p.placement.id, p.placement.chunks.steps = p.id, steps
 }
 
 // Stretches is how many p has, and how many steps each.
@@ -33,13 +33,13 @@ func (v *Version) Divide(number uint64, divide func() (assign.Division, error)) 
 
 // Allot finds the owners of chunks.
 func (v *Version) Allot(seats []Seat) error {
-	_, err := v.allot(seats)
+	_, err := v.allotments.allot(v.index, seats)
 	return err
 }
 
 // OwnerHosts are the hosts that own chunks where ranks sit so.
 func (v *Version) OwnerHosts(seats []Seat) (hosts []string, err error) {
-	a, err := v.allot(seats)
+	a, err := v.allotments.allot(v.index, seats)
 	if err != nil {
 		return nil, err
 	}

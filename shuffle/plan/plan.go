@@ -45,9 +45,11 @@ var everyChunk = meta.View{Ranks: 1, Step: meta.BatchSize{N: 1, Unit: meta.UnitC
 // chunksOf names the chunks of an index, independent of ranks and order.
 func chunksOf(of *Version) [16]byte {
 	x := of.index
-	chunks := &Plan{version: of, view: everyChunk, cut: everyChunk.Cut(x.Records(), x.Bytes(), uint64(x.Chunks()))}
-	return chunks.identify(" parts")
+	return identify(x, everyChunk, everyChunk.Cut(x.Records(), x.Bytes(), uint64(x.Chunks())), " parts")
 }
+
+// identify names the plan's content, where that is of a kind.
+func (p *Plan) identify(kind string) [16]byte { return identify(p.version.index, p.view, p.cut, kind) }
 
 // ID names the content of the plan.
 func (p *Plan) ID() [16]byte { return p.id }
@@ -67,6 +69,9 @@ func (p *Plan) Steps() uint64 { return p.cut.Steps() }
 
 // Placed reports whether the records that a rank reads depend on where ranks are.
 func (p *Plan) Placed() bool { return p.placement != nil }
+
+// byChunk reports whether positions of the order are chunks; else they are records.
+func (p *Plan) byChunk() bool { return p.view.ByChunk() }
 
 // OwnerHost is the host that owns a chunk by where the ranks are; none where that
 // makes no difference, or batches are chunks.
@@ -142,19 +147,6 @@ func (p *Plan) Reader(chunk int) (rank uint64, ok bool) {
 		}
 	}
 	return rank, ok
-}
-
-// A run is the positions of a batch.
-type run struct {
-	first, n uint64
-	list     []int32 // of them, counted from first; nil: they follow one another
-}
-
-func (r run) at(i uint64) uint64 {
-	if r.list != nil {
-		return r.first + uint64(r.list[i])
-	}
-	return r.first + i
 }
 
 // run finds the positions of a batch.
