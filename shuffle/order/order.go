@@ -16,15 +16,6 @@ type Order struct {
 	windowed windowed
 }
 
-// Each use of (seed, epoch) has a label of its own, so that no two
-// permutations of one epoch share a key.
-const (
-	labelFull = iota
-	labelBlocks
-	labelWindows
-	labelRotation
-)
-
 // New returns the order of n records, at most 1<<63, for one epoch. A window
 // that holds all n is a full order.
 func New(o meta.Order, n, seed, epoch uint64) Order {

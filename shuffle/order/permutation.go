@@ -103,6 +103,15 @@ func below(n, x uint64) uint64 {
 	return high
 }
 
+// Each use of (seed, epoch) has a label of its own, so that no two
+// permutations of one epoch share a key.
+const (
+	labelFull = iota
+	labelBlocks
+	labelWindows
+	labelRotation
+)
+
 // A key makes one permutation differ from another: round i hashes with
 // first + i*step.
 type key struct{ first, step uint64 }

@@ -228,9 +228,6 @@ func (d *division) group(memory Memory) (is Divided, err error) {
 	})
 }
 
-// entryBytes is the room of a record in the index.
-const entryBytes = int64(unsafe.Sizeof(entry{}))
-
 // index makes an entry of each record, or key that was added up, those of each part together.
 func (d *division) index(memory Memory) ([]entry, error) {
 	n := uint64(0)
@@ -350,10 +347,6 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 	}
 	return nil
 }
-
-// together is of how many records memory is asked for at a time: one after the other it
-// would be waited for.
-const together = 16
 
 func (d *division) touch(some []entry) {
 	sum := byte(0)

@@ -8,6 +8,8 @@ import (
 	"rankfs/meta"
 )
 
+const sampleKey = 64
+
 // prefix is a number that rises with the order of keys, or stays: most keys are told apart
 // by it, without a look at their bytes.
 func (s *Spec) prefix(key []byte) uint64 {

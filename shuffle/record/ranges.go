@@ -16,7 +16,6 @@ import (
 
 // A sample is the length of a key, and as much of it as it has room for.
 const (
-	sampleKey   = 64
 	sampleBytes = 2 + sampleKey
 	noSample    = 1<<16 - 1 // no record comes there
 )

@@ -8,13 +8,6 @@ import (
 	"rankfs/meta"
 )
 
-// An entry is a record in the index by which records are sorted. Where it ends is found once
-// more: what needs that reads the record anyway.
-type entry struct {
-	prefix uint64 // of what is left of its key, once as much was compared as others have too
-	at     uint64 // in the map, or the slot of a key that was added up
-}
-
 // A sorter sorts entries by the keys of their records, and those of one key by where they
 // stand: by byte after byte of the prefixes, in place; where these are the same, by the bytes
 // of keys that come next. Few entries, and those whose keys are the same for long, it compares.

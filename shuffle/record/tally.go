@@ -92,6 +92,10 @@ const (
 // errManyKeys is that there are more keys than the table may have slots for.
 var errManyKeys = errors.New("records have too many keys to be tallied")
 
+// together is of how many records memory is asked for at a time: one after the other it
+// would be waited for.
+const together = 16
+
 func newTally(s Spec, from []byte, memory Memory) (*tally, error) {
 	t := &tally{Spec: s, from: from, memory: memory, next: make([]slot, 0, together)}
 	return t, t.grow(leastSlots)
