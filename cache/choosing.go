@@ -196,7 +196,7 @@ func (ch *choosing) adopt(s strategy, o *outlook, levels []policy.Level) {
 }
 
 // reorder puts what is idle in the order of the new choice, and notes what is misplaced
-// by it. Until it is done a lane is in the order of before and of now, which differ by
+// by it. Until it is done a heap is in the order of before and of now, which differ by
 // how much readers went off course.
 func (ch *choosing) reorder() {
 	ch.mu.walk(func(id uint32) bool {

@@ -44,7 +44,7 @@
 //
 // A policy says at which level each batch should be, from what is known of the
 // readers' future (choosing.go, outlook.go); orders by worth, one for each reader, say
-// what goes first when room is needed (worth.go, lanes.go). What memory gives up is
+// what goes first when room is needed (worth.go, heaps.go). What memory gives up is
 // packed (packing.go), written to a disk (ondisk.go), or dropped, as the policy wants
 // it; and what is on a disk or packed comes back before it is opened (mover.go).
 package cache

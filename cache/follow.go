@@ -33,7 +33,7 @@ func (rs *readers) follow(e *entry, s *Series, rank, step uint64, on *usage, now
 	}
 	if r.Run == trusted {
 		r.set(now)
-		r.lane = rs.laneFor(ep)
+		r.heap = rs.heapFor(ep)
 	}
 	if m.expected = r.Run >= trusted; m.expected && !ep.asked {
 		m.asks = ep
@@ -108,7 +108,7 @@ func (rs *readers) predict(r *traced, s *Series, now time.Time) {
 		return
 	}
 	r.route = newRoute(s, r.trace.Rank, g, now)
-	r.route.lane = rs.laneFor(nil)
+	r.route.heap = rs.heapFor(nil)
 	r.route.set(now)
 	t.routes = append(t.routes, r.route)
 	t.routed += int(s.Steps)

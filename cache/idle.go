@@ -26,7 +26,7 @@ type named struct {
 // here. A status may round the times that were put. The cache's lock guards the table.
 type idleTable struct {
 	ledger *ledger.Ledger[named, status]
-	lanes  lanes // by worth
+	heaps  heaps // by worth
 	pairs  ledger.Names[seriesPair]
 	series []*Series // by the number of the pair
 	bytes  []int64   // of memory, by that too
@@ -51,8 +51,8 @@ func newIdleTable(began time.Time) *idleTable {
 	s := &idleTable{wide: make(map[uint32]extent), began: began}
 	s.ledger = ledger.New(s.name, func(r *status) *uint32 { return &r.next })
 	slot := func(id uint32) *uint32 { return &s.ledger.At(id).slot }
-	for i := range s.lanes {
-		s.lanes[i].slot = slot
+	for i := range s.heaps {
+		s.heaps[i].slot = slot
 	}
 	return s
 }
@@ -99,8 +99,8 @@ func (s *idleTable) put(b batch, at place) {
 			s.files++
 		}
 	}
-	s.ledger.At(id).setLane(at.lane)
-	s.lanes[at.lane].push(id, at.worth)
+	s.ledger.At(id).setHeap(at.heap)
+	s.heaps[at.heap].push(id, at.worth)
 }
 
 // pair is the number of the series of a batch.
@@ -153,22 +153,22 @@ func (s *idleTable) change(id uint32, k batch, at place) {
 	s.rank(id, at)
 }
 
-// rank gives a batch another place in the lanes.
+// rank gives a batch another place in the heaps.
 func (s *idleTable) rank(id uint32, at place) {
 	r := s.ledger.At(id)
-	if r.lane() == at.lane {
-		s.lanes[at.lane].fix(r.slot, at.worth)
+	if r.heap() == at.heap {
+		s.heaps[at.heap].fix(r.slot, at.worth)
 		return
 	}
-	s.lanes[r.lane()].remove(r.slot)
-	r.setLane(at.lane)
-	s.lanes[at.lane].push(id, at.worth)
+	s.heaps[r.heap()].remove(r.slot)
+	r.setHeap(at.heap)
+	s.heaps[at.heap].push(id, at.worth)
 }
 
 // take takes a batch away.
 func (s *idleTable) take(id uint32) batch {
 	k, r := s.at(id), s.ledger.At(id)
-	s.lanes[r.lane()].remove(r.slot)
+	s.heaps[r.heap()].remove(r.slot)
 	switch {
 	case k.packed:
 		s.packed--
@@ -203,17 +203,17 @@ func (s *idleTable) file(id uint32) *disks.Slab {
 }
 
 // inOrder are the batches, those that are to go first first, as far as that is
-// known: of the lanes what is worth least is near the begin. They must not change
+// known: of the heaps what is worth least is near the begin. They must not change
 // meanwhile.
 func (s *idleTable) inOrder() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		spent := &s.lanes[spentLane]
+		spent := &s.heaps[spentHeap]
 		for at := range spent.count {
 			if !yield(spent.id(at)) {
 				return
 			}
 		}
-		s.lanes.all()(yield)
+		s.heaps.all()(yield)
 	}
 }
 

@@ -64,7 +64,7 @@ func (g *guarded) deserves(b *batch) bool {
 // goes by no worse a priority, but for those that are pinned to memory; 0 if there is none.
 func (g *guarded) among(s *Series, most fair.Priority, fits func(*batch) bool) uint32 {
 	looked := 0
-	for id := range g.slabs.idle.lanes.all() {
+	for id := range g.slabs.idle.heaps.all() {
 		if looked++; looked > copiedAhead {
 			break
 		}

@@ -97,7 +97,7 @@ func (g *guarded) nextToLeave(free int64) *entry {
 		}
 	}
 	looked := 0
-	for id := range g.slabs.idle.lanes.all() {
+	for id := range g.slabs.idle.heaps.all() {
 		b := g.slabs.idle.at(id)
 		if looked++; looked > copiedAhead || free > copiedAhead*pages(b.size) {
 			return nil

@@ -23,7 +23,7 @@ type reader struct {
 	others marks     // and after those far from here: an open of one of these is another reader's
 	tempo  tempo
 	course course
-	lane   uint8  // of idle batches: what it comes to is there, in order
+	heap   uint8  // of idle batches: what it comes to is there, in order
 	route  *route // if it is one
 }
 

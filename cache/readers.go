@@ -142,7 +142,7 @@ func (rs *readers) tenant(s *Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{lane: rs.laneFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
+		t = &tenant{heap: rs.heapFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
 		rs.tenants.of[job.ID] = t
 	}
 	t.seen = now
@@ -150,27 +150,27 @@ func (rs *readers) tenant(s *Series, now time.Time) *tenant {
 	return t
 }
 
-// laneFor is a lane of idle batches of its own for a reader of ep, as far as there are
+// heapFor is a heap of idle batches of its own for a reader of ep, as far as there are
 // any; or that of another reader, best of its epoch.
-func (rs *readers) laneFor(ep *epoch) uint8 {
-	var used [maxLanes]int
+func (rs *readers) heapFor(ep *epoch) uint8 {
+	var used [maxHeaps]int
 	for _, other := range rs.epochs {
 		for r := range other.all() {
-			if used[r.lane]++; other != ep {
-				used[r.lane]++
+			if used[r.heap]++; other != ep {
+				used[r.heap]++
 			}
 		}
 	}
 	for _, r := range rs.traces.routes {
-		used[r.lane] += 2
+		used[r.heap] += 2
 	}
 	for _, t := range rs.tenants.of {
-		used[t.lane] += 2
+		used[t.heap] += 2
 	}
-	lanes, best := &rs.slabs.idle.lanes, uint8(1)
-	for lane := uint8(1); lane < spentLane; lane++ {
-		if used[lane] < used[best] || used[lane] == used[best] && lanes[lane].count < lanes[best].count {
-			best = lane
+	heaps, best := &rs.slabs.idle.heaps, uint8(1)
+	for heap := uint8(1); heap < spentHeap; heap++ {
+		if used[heap] < used[best] || used[heap] == used[best] && heaps[heap].count < heaps[best].count {
+			best = heap
 		}
 	}
 	return best

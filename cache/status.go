@@ -27,8 +27,8 @@ const (
 	denseFlag
 	wideFlag  // see extent
 	thereFlag // or the status is not in use
-	laneFlag  // the lowest bit of the number of a lane
-	laneMask  = laneFlag * (maxLanes - 1)
+	heapFlag  // the lowest bit of the number of a heap
+	heapMask  = heapFlag * (maxHeaps - 1)
 	flagBits  = 16
 
 	pooledFlag = 1 << (flagBits - 1)
@@ -71,9 +71,9 @@ func (r *status) set(flag uint64, is bool) {
 	}
 }
 
-func (r *status) lane() uint8 { return uint8(r.used & laneMask / laneFlag) }
+func (r *status) heap() uint8 { return uint8(r.used & heapMask / heapFlag) }
 
-func (r *status) setLane(n uint8) { r.used = r.used&^laneMask | uint64(n)*laneFlag }
+func (r *status) setHeap(n uint8) { r.used = r.used&^heapMask | uint64(n)*heapFlag }
 
 // remember notes the history of a batch.
 func (r *status) remember(k batch, began time.Time) {

@@ -42,7 +42,7 @@ func TestIdleTable(t *testing.T) {
 	})
 	worths := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 5))
 	places := rapid.Custom(func(r *rapid.T) place {
-		return place{rapid.SampledFrom([]uint8{0, 1, spentLane}).Draw(r, "lane"), worths.Draw(r, "worth")}
+		return place{rapid.SampledFrom([]uint8{0, 1, spentHeap}).Draw(r, "heap"), worths.Draw(r, "worth")}
 	})
 	type model struct {
 		batch
@@ -100,7 +100,7 @@ func TestIdleTable(t *testing.T) {
 			},
 			"reorder": func(r *rapid.T) {
 				for _, m := range have {
-					m.worth, m.lane = -m.worth, maxLanes-1-m.lane
+					m.worth, m.heap = -m.worth, maxHeaps-1-m.heap
 				}
 				for id := range s.all() {
 					s.rank(id, have[s.name(id)].place)
@@ -119,13 +119,13 @@ func TestIdleTable(t *testing.T) {
 					if m.ram != nil && m.ram.fd >= 0 {
 						files++
 					}
-					if m.lane == spentLane {
+					if m.heap == spentHeap {
 						spent++
 					}
-					if worth, is := least[m.lane]; !is || m.worth < worth {
-						least[m.lane] = m.worth
+					if worth, is := least[m.heap]; !is || m.worth < worth {
+						least[m.heap] = m.worth
 					}
-					if at := s.ledger.At(id).slot; s.lanes[m.lane].id(at) != id || s.lanes[m.lane].worth(at) != m.worth {
+					if at := s.ledger.At(id).slot; s.heaps[m.heap].id(at) != id || s.heaps[m.heap].worth(at) != m.worth {
 						r.Fatalf("%+v is not at its place in the order", n)
 					}
 				}
@@ -137,18 +137,18 @@ func TestIdleTable(t *testing.T) {
 				if n := keys.Draw(r, "another"); have[n] == nil && s.find(n.key, n.packed) != 0 {
 					r.Fatalf("%+v is there", n)
 				}
-				if s.lanes.count() != len(have) || s.packed != packed || s.ledger.Len() != len(have) {
-					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.lanes.count(), len(have), s.packed, packed, s.ledger.Len(), len(have))
+				if s.heaps.count() != len(have) || s.packed != packed || s.ledger.Len() != len(have) {
+					r.Fatalf("%d in order, want %d; %d packed, want %d; %d batches, want %d", s.heaps.count(), len(have), s.packed, packed, s.ledger.Len(), len(have))
 				}
-				for lane, want := range least {
-					if _, worth := s.lanes[lane].least(); worth != want {
-						r.Fatalf("%v is the least worth in lane %d, want %v", worth, lane, want)
+				for heap, want := range least {
+					if _, worth := s.heaps[heap].least(); worth != want {
+						r.Fatalf("%v is the least worth in heap %d, want %v", worth, heap, want)
 					}
 				}
 				all := make(map[named]bool)
 				for id := range s.inOrder() {
 					all[s.name(id)] = true
-					if n := s.name(id); (have[n].lane == spentLane) != (len(all) <= spent) {
+					if n := s.name(id); (have[n].heap == spentHeap) != (len(all) <= spent) {
 						r.Fatalf("%+v is number %d in order, where %d are spent", n, len(all), spent)
 					}
 				}
@@ -217,8 +217,8 @@ func TestBytesPerBatch(t *testing.T) {
 	}
 }
 
-// count is how many batches are in the lanes.
-func (l *lanes) count() (n int) {
+// count is how many batches are in the heaps.
+func (l *heaps) count() (n int) {
 	for i := range l {
 		n += int(l[i].count)
 	}

@@ -17,14 +17,14 @@ type tenants struct {
 	all *usage               // of workers, by all of them
 }
 
-// A tenant has a lane of idle batches of its own, so that what is to go first is known
+// A tenant has a heap of idle batches of its own, so that what is to go first is known
 // of each.
 type tenant struct {
 	seen       time.Time
 	late       float64    // the share of its opens that waited, of late
 	random     float64    // the share of its opens that were not foreseen, of late
 	confidence confidence // in its readers
-	lane       uint8      // of the idle batches that no reader is known to come to
+	heap       uint8      // of the idle batches that no reader is known to come to
 	usage      *usage     // of workers
 	standing   fair.Standing
 	read       bool // by a rank, when the standing was weighed
@@ -94,10 +94,10 @@ func (ts *tenants) dropSilent(now time.Time, idle time.Duration) {
 	}
 }
 
-// lane is the lane of the batches of a series that no reader is known to come to.
-func (ts *tenants) lane(s *Series) uint8 {
+// heap is the heap of the batches of a series that no reader is known to come to.
+func (ts *tenants) heap(s *Series) uint8 {
 	if t := ts.reading(s); t != nil {
-		return t.lane
+		return t.heap
 	}
 	return 0
 }

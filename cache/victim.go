@@ -65,7 +65,7 @@ func (ev *eviction) disposable(now time.Time) *entry {
 		ev.slabs.stale = ev.slabs.stale[:n]
 		return e
 	}
-	id, _, ok := ev.leastIn(spentLane, now)
+	id, _, ok := ev.leastIn(spentHeap, now)
 	if !ok {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (ev *eviction) lesser(b *batch) uint32 {
 	return id
 }
 
-// misplacedLooks is how many batches at the begin of a lane are looked at that are in
+// misplacedLooks is how many batches at the begin of a heap are looked at that are in
 // the wrong one: their readers left or went elsewhere since they became idle.
 const misplacedLooks = 8
 
@@ -138,8 +138,8 @@ const misplacedLooks = 8
 // now, and the priority; 0 if nothing is idle.
 func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, priority fair.Priority) {
 	ev.weigh()
-	for lane := spentLane - 1; lane >= 0; lane-- { // what is in a wrong lane goes to the first
-		n, its, ok := ev.leastIn(uint8(lane), now)
+	for heap := spentHeap - 1; heap >= 0; heap-- { // what is in a wrong heap goes to the first
+		n, its, ok := ev.leastIn(uint8(heap), now)
 		if !ok {
 			continue
 		}
@@ -151,9 +151,9 @@ func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, p
 	return id, worth, priority
 }
 
-// leastIn is the batch that goes first in a lane. Of those that are spent only one that is found to be.
-func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64, ok bool) {
-	o := &ev.slabs.idle.lanes[lane]
+// leastIn is the batch that goes first in a heap. Of those that are spent only one that is found to be.
+func (ev *eviction) leastIn(heap uint8, now time.Time) (id uint32, worth float64, ok bool) {
+	o := &ev.slabs.idle.heaps[heap]
 	for range misplacedLooks {
 		if o.count == 0 {
 			return 0, 0, false
@@ -163,12 +163,12 @@ func (ev *eviction) leastIn(lane uint8, now time.Time) (id uint32, worth float64
 		next, at, comes := ev.readers.soonest(b.key, now)
 		right := ev.placeFor(&b, next, comes, now)
 		switch {
-		case right.lane == lane && comes:
+		case right.heap == heap && comes:
 			return id, ev.worthAt(&b, ev.time.seconds(at)), true
-		case right.lane == lane:
+		case right.heap == heap:
 			return id, worth, true
 		}
 		ev.slabs.idle.rank(id, right)
 	}
-	return id, worth, o.count > 0 && lane != spentLane
+	return id, worth, o.count > 0 && heap != spentHeap
 }

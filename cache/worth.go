@@ -20,16 +20,16 @@ func (ev *eviction) place(b *batch, now time.Time) place {
 	return ev.placeFor(b, next, comes, now)
 }
 
-// placeFor is place if the reader is known that comes to b first: b is in its lane. A batch
+// placeFor is place if the reader is known that comes to b first: b is in its heap. A batch
 // that was read and that no reader comes to is spent if no other epoch has it.
 func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) place {
 	switch {
 	case comes:
-		return place{next.reader.lane, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
+		return place{next.reader.heap, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
 	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared:
-		return place{spentLane, ev.time.seconds(b.last)}
+		return place{spentHeap, ev.time.seconds(b.last)}
 	}
-	return place{ev.readers.tenants.lane(b.series), ev.worthAt(b, ev.guess(b, now))}
+	return place{ev.readers.tenants.heap(b.series), ev.worthAt(b, ev.guess(b, now))}
 }
 
 // worthAt is the policy's worth of keeping b in memory if its next use is at that

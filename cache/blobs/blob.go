@@ -214,7 +214,7 @@ func (b *Blob) Prove(ctx context.Context, i int, fetch func(granule []byte) erro
 	if match && err == nil {
 		return nil
 	}
-	b.folders.Log.Warn("blob damaged on disk: fetching the piece again", "blob", b.path(), "piece", i, "cause", err)
+	b.folders.Log.Warn("blob damaged on disk: fetching the granule again", "blob", b.path(), "granule", i, "cause", err)
 	granule := make([]byte, b.sums.length(i))
 	if err := fetch(granule); err != nil {
 		return err

@@ -260,7 +260,7 @@ func TestNoneIsLeaked(t *testing.T) {
 	}
 }
 
-// A piece that the disk lost is fetched again, and only that.
+// A granule that the disk lost is fetched again, and only that.
 func TestMend(t *testing.T) {
 	dir := t.TempDir()
 	leave(t, dir, key(1), "mdb", 3)

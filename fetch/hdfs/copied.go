@@ -137,7 +137,7 @@ func (k *copied) trust(ctx context.Context, extents []index.Extent) error {
 		i := doubtful[n]
 		err := k.Prove(ctx, i, func(b []byte) error { return k.fetch(ctx, i, b) })
 		if err != nil && ctx.Err() == nil {
-			err = meta.Worded(meta.ErrCorrupt, "local copy of %q: piece %d is corrupt on disk, and was not fetched again: %w", k.of.path, i, err)
+			err = meta.Worded(meta.ErrCorrupt, "local copy of %q: granule %d is corrupt on disk, and was not fetched again: %w", k.of.path, i, err)
 		}
 		return err
 	})

@@ -127,7 +127,7 @@ type limitedReads struct {
 	left int
 }
 
-var errTooMany = errors.New("too many pieces were asked for")
+var errTooMany = errors.New("too many pages were looked at")
 
 func (r *limitedReads) ReadAt(p []byte, off int64) (int, error) {
 	if r.left--; r.left < 0 {

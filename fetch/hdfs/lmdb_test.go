@@ -301,7 +301,7 @@ func TestInterruptedCopy(t *testing.T) {
 	if err := src.Copy(t.Context(), func(bytes, total int64) { last = bytes }); err != nil {
 		t.Fatal(err)
 	}
-	// Of what was on its way when it was interrupted, at most a piece a stream is lost.
+	// Of what was on its way when it was interrupted, at most a granule a stream is lost.
 	if n := int64(k.Stats().Bytes); n > (int64(len(content))-brought)*11/10+5<<20 || last > int64(len(content)) {
 		t.Errorf("%d bytes fetched to go on after %d of %d", n, brought, len(content))
 	}
@@ -344,7 +344,7 @@ func TestTornCopy(t *testing.T) {
 		spoil func(t *testing.T, d disk)
 		most  int // MiB that are fetched again
 	}{
-		{"a piece that the disk lost", func(t *testing.T, d disk) { scribble(t, d.files(t, "mdb")[0], 2<<20+17) }, 1},
+		{"a granule that the disk lost", func(t *testing.T, d disk) { scribble(t, d.files(t, "mdb")[0], 2<<20+17) }, 1},
 		{"a sum that the disk lost", func(t *testing.T, d disk) { scribble(t, d.files(t, "sums")[0], 8) }, 1},
 		{"the same in one that is not whole", func(t *testing.T, d disk) {
 			mdb := d.files(t, "mdb")[0]

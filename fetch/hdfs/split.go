@@ -10,7 +10,7 @@ import (
 const maxSplit = 256 << 20
 
 // A split is a run of bytes of one file that is on the same hosts: a block, or a
-// piece of a very large one.
+// part of a very large one.
 type split struct {
 	number   int // among all splits of the scan
 	file     int
