@@ -38,21 +38,21 @@ func Bound(p *Problem) float64 {
 }
 
 // relaxed is the most that can be gained if disk has a price and no limit, and
-// the last step may be taken in part.
+// the last upgrade may be taken in part.
 func relaxed(bundles []bundle, p *Problem, price float64) float64 {
 	sum := price * float64(max(p.Disk, 0))
-	var steps []step
-	var out [2]step
+	var upgrades []upgrade
+	var out [2]upgrade
 	for i := range bundles {
 		l := &bundles[i]
-		n, onDisk := l.steps(price, &out)
+		n, onDisk := l.upgrades(price, &out)
 		if onDisk {
 			gain, _ := l.ground(price)
 			sum += gain
 		}
-		steps = append(steps, out[:n]...)
+		upgrades = append(upgrades, out[:n]...)
 	}
-	slices.SortFunc(steps, func(a, b step) int {
+	slices.SortFunc(upgrades, func(a, b upgrade) int {
 		switch {
 		case a.slope > b.slope:
 			return -1
@@ -62,7 +62,7 @@ func relaxed(bundles []bundle, p *Problem, price float64) float64 {
 		return 0
 	})
 	left := max(p.Memory, 0)
-	for _, s := range steps {
+	for _, s := range upgrades {
 		part := min(s.bytes, left)
 		left -= part
 		if s.bytes == 0 {

@@ -3,9 +3,9 @@ package policy
 // climb goes up the hulls that hold at this price of disk.
 func (d *draft) climb(bundles []bundle, price float64) {
 	d.ladder.reset()
-	var out [2]step
+	var out [2]upgrade
 	for i := range bundles {
-		n, _ := bundles[i].steps(price, &out)
+		n, _ := bundles[i].upgrades(price, &out)
 		d.ladder.add(int32(i), out[:n])
 	}
 	d.rise(bundles)
@@ -14,13 +14,13 @@ func (d *draft) climb(bundles []bundle, price float64) {
 // more goes on from where bundles are, with what is left.
 func (d *draft) more(bundles []bundle) {
 	d.ladder.reset()
-	var out [2]step
+	var out [2]upgrade
 	for i := range bundles {
 		b := &bundles[i]
 		n := b.hull(b.gain[b.level], b.takes(b.level).mem, &out)
 		for _, s := range out[:n] {
 			if s.bytes <= d.left.mem {
-				d.ladder.add(int32(i), []step{s})
+				d.ladder.add(int32(i), []upgrade{s})
 			}
 		}
 	}
@@ -29,7 +29,7 @@ func (d *draft) more(bundles []bundle) {
 }
 
 func (d *draft) rise(bundles []bundle) {
-	d.ladder.climb(bundles, func() int64 { return d.left.mem }, func(b *bundle, s step) {
+	d.ladder.climb(bundles, func() int64 { return d.left.mem }, func(b *bundle, s upgrade) {
 		if b.gain[s.level] > b.gain[b.level] {
 			d.put(b, s.level)
 		}
@@ -41,10 +41,10 @@ func (d *draft) disk(bundles []bundle) {
 	d.ladder.reset()
 	for i := range bundles {
 		if b := &bundles[i]; b.level == Source && b.bytes[Disk] >= 0 && b.gain[Disk] > 0 {
-			d.ladder.add(int32(i), []step{{slope: b.density(Disk), level: Disk, bytes: b.bytes[Disk]}})
+			d.ladder.add(int32(i), []upgrade{{slope: b.density(Disk), level: Disk, bytes: b.bytes[Disk]}})
 		}
 	}
-	d.ladder.climb(bundles, func() int64 { return d.left.disk }, func(b *bundle, s step) { d.put(b, s.level) })
+	d.ladder.climb(bundles, func() int64 { return d.left.disk }, func(b *bundle, s upgrade) { d.put(b, s.level) })
 }
 
 // strip takes everything back to the pins, and gives the room that there is then.

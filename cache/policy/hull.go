@@ -2,18 +2,18 @@ package policy
 
 import "math"
 
-// A step takes a bundle to a level that needs more memory. Slope is its gain for each
+// An upgrade takes a bundle to a level that needs more memory. Slope is its gain for each
 // byte more.
-type step struct {
+type upgrade struct {
 	slope  float64
 	bundle int32
 	level  Level
-	bytes  int64 // of memory, more than at the step before
+	bytes  int64 // of memory, more than at the upgrade before
 }
 
-// steps gives the steps of a bundle from the level without memory that is better
+// upgrades gives the upgrades of a bundle from the level without memory that is better
 // at this price of disk, or from its pin; onDisk says that it starts there.
-func (b *bundle) steps(price float64, out *[2]step) (n int, onDisk bool) {
+func (b *bundle) upgrades(price float64, out *[2]upgrade) (n int, onDisk bool) {
 	if b.base > Disk {
 		return b.hull(b.gain[b.base], b.bytes[b.base], out), false
 	}
@@ -24,15 +24,15 @@ func (b *bundle) steps(price float64, out *[2]step) (n int, onDisk bool) {
 	return b.hull(at, 0, out), onDisk
 }
 
-// hull gives the steps from a gain and the memory that it takes, ascending in
+// hull gives the upgrades from a gain and the memory that it takes, ascending in
 // memory and with falling slope: the upper convex hull of what is possible.
 // A level below it is best at no price of memory.
-func (b *bundle) hull(at float64, mem int64, out *[2]step) int {
+func (b *bundle) hull(at float64, mem int64, out *[2]upgrade) int {
 	less, more := Packed, RAM
 	if b.bytes[more] < b.bytes[less] {
 		less, more = more, less
 	}
-	first, last := b.step(less, at, mem), b.step(more, at, mem)
+	first, last := b.upgrade(less, at, mem), b.upgrade(more, at, mem)
 	switch {
 	case first.slope <= 0 && last.slope <= 0:
 		return 0
@@ -40,18 +40,18 @@ func (b *bundle) hull(at float64, mem int64, out *[2]step) int {
 		out[0] = last
 		return 1
 	}
-	out[0], out[1] = first, b.step(more, b.gain[less], b.bytes[less])
+	out[0], out[1] = first, b.upgrade(more, b.gain[less], b.bytes[less])
 	if out[1].slope <= 0 {
 		return 1
 	}
 	return 2
 }
 
-// step is the one to a level; its slope is zero if it leads nowhere.
-func (b *bundle) step(to Level, from float64, mem int64) step {
-	s := step{level: to, bytes: b.bytes[to] - mem}
+// upgrade is the one to a level; its slope is zero if it leads nowhere.
+func (b *bundle) upgrade(to Level, from float64, mem int64) upgrade {
+	s := upgrade{level: to, bytes: b.bytes[to] - mem}
 	if b.bytes[to] >= 0 && s.bytes >= 0 && to >= b.base && b.gain[to] > from {
-		// A step that costs no bytes is the steepest of all.
+		// An upgrade that costs no bytes is the steepest of all.
 		if s.slope = (b.gain[to] - from) * 1e9; s.bytes > 0 {
 			s.slope = (b.gain[to] - from) / float64(s.bytes)
 		}
@@ -94,7 +94,7 @@ func middle(bucket, part int) float64 {
 	return math.Float64frombits(bits<<(52-fine-finer) | 1<<(51-fine-finer))
 }
 
-// A tally adds up steps by slope: the memory that they take and the disk that they leave.
+// A tally adds up upgrades by slope: the memory that they take and the disk that they leave.
 type tally struct{ coarse, close sums }
 
 type sums struct{ mem, disk [buckets]int64 }
@@ -104,7 +104,7 @@ func (s *sums) add(at int, mem, disk int64) {
 	s.disk[at] += disk
 }
 
-// fill takes the steepest steps until memory is full. It returns the disk that they
+// fill takes the steepest upgrades until memory is full. It returns the disk that they
 // leave, the memory that is left, and the bucket at which it became full, -1 if none.
 func (s *sums) fill(memory int64) (disk, left int64, at int) {
 	for at = len(s.mem) - 1; at >= 0 && s.mem[at] <= memory; at-- {
@@ -114,13 +114,13 @@ func (s *sums) fill(memory int64) (disk, left int64, at int) {
 	return disk, memory, at
 }
 
-// fill takes the steps with the best slopes until memory is full, the last
+// fill takes the upgrades with the best slopes until memory is full, the last
 // ones in part: the optimum of the linear program at this price of disk. It
 // says what disk is used then, and the price of memory; not exactly, if it is
 // clear that disk does not come near its limit.
 func (t *tally) fill(bundles []bundle, price float64, memory, limit int64) (disk int64, mem float64) {
 	t.coarse = sums{}
-	disk = each(bundles, price, func(s *step, leaves int64) {
+	disk = each(bundles, price, func(s *upgrade, leaves int64) {
 		t.coarse.add(bucket(s.slope), s.bytes, leaves)
 	})
 	freed, left, full := t.coarse.fill(memory)
@@ -134,7 +134,7 @@ func (t *tally) fill(bundles []bundle, price float64, memory, limit int64) (disk
 		return disk, middle(full, 0)
 	}
 	t.close = sums{}
-	each(bundles, price, func(s *step, leaves int64) {
+	each(bundles, price, func(s *upgrade, leaves int64) {
 		if bucket(s.slope) == full {
 			t.close.add(part(s.slope), s.bytes, leaves)
 		}
@@ -144,13 +144,13 @@ func (t *tally) fill(bundles []bundle, price float64, memory, limit int64) (disk
 	return disk - more - int64(last), middle(full, in)
 }
 
-// each calls take for all steps at a price of disk, with the disk that they
+// each calls take for all upgrades at a price of disk, with the disk that they
 // leave, and gives the disk that is used before any of them.
-func each(bundles []bundle, price float64, take func(s *step, leaves int64)) (disk int64) {
-	var out [2]step
+func each(bundles []bundle, price float64, take func(s *upgrade, leaves int64)) (disk int64) {
+	var out [2]upgrade
 	for i := range bundles {
 		b := &bundles[i]
-		n, onDisk := b.steps(price, &out)
+		n, onDisk := b.upgrades(price, &out)
 		leaves := int64(0)
 		if onDisk && b.base != Disk {
 			leaves = b.bytes[Disk]

@@ -7,8 +7,8 @@ import (
 
 // Mckp is the multiple-choice knapsack: one level for each bundle, the gains
 // summed up as large as memory and disk allow. The price of disk is found by
-// bisection; at a price, memory goes to the steepest steps of the bundles' convex
-// hulls, which is optimal but for the last step that does not fit. So at most
+// bisection; at a price, memory goes to the steepest upgrades of the bundles' convex
+// hulls, which is optimal but for the last upgrade that does not fit. So at most
 // two bundles have not what the linear program would give them.
 type mckp struct {
 	*scratch // while a choice is made
@@ -23,7 +23,7 @@ type scratch struct {
 	future forecast
 	draft  draft
 	tally  tally
-	ties   []step
+	ties   []upgrade
 	saved  []Level
 }
 
@@ -86,11 +86,11 @@ func (m *mckp) diskFirst(bundles []bundle, mem, disk float64) {
 		case lost < -near:
 			m.draft.put(b, Disk)
 		default:
-			m.ties = append(m.ties, step{slope: -lost, bundle: int32(i), bytes: b.bytes[Disk]})
+			m.ties = append(m.ties, upgrade{slope: -lost, bundle: int32(i), bytes: b.bytes[Disk]})
 		}
 	}
 	room := func() int64 { return m.draft.left.disk }
-	choose(bundles, m.ties, room, func(b *bundle, _ step) { m.draft.put(b, Disk) }, 0)
+	choose(bundles, m.ties, room, func(b *bundle, _ upgrade) { m.draft.put(b, Disk) }, 0)
 	m.draft.more(bundles)
 }
 

@@ -253,7 +253,7 @@ func possible(p *policy.Problem, levels []policy.Level) bool {
 }
 
 // The bound is above the best that there is, and the choice is below it by no
-// more than the steps of two items and what the reluctance to move accounts for.
+// more than the upgrades of two items and what the reluctance to move accounts for.
 func TestAgainstBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := problems(t)

@@ -11,11 +11,11 @@ import (
 )
 
 // A configuration is Raft's: to which nodes it sends the log, and which of them vote. It is
-// changed here, by one step at a time, and the node that leads alone changes it, with the
+// changed here, one change at a time, and the node that leads alone changes it, with the
 // ballot.
 type configuration struct {
 	raft     *raft.Raft
-	patience time.Duration // for one step
+	patience time.Duration // for one change
 }
 
 // servers are the nodes in Raft's configuration, by their ids.
@@ -53,7 +53,7 @@ func (c *configuration) voters() (ids []string) {
 
 func isVoter(s raft.Server) bool { return s.ID != "" && s.Suffrage == raft.Voter }
 
-// begin begins a step towards another configuration: n is the node as the cluster's state
+// begin begins a change: n is the node as the cluster's state
 // has it.
 func (c *configuration) begin(one change, n state.Node) raft.Future {
 	id := raft.ServerID(one.id)

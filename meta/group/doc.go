@@ -4,7 +4,7 @@
 //
 // Raft's configuration is not edited by hand. The state machine says which nodes there
 // are; the leader sees which of them answer; what Raft's configuration should be follows
-// from both, and the leader takes one step towards it at a time. A node that was admitted
+// from both, and the leader makes one change towards it at a time. A node that was admitted
 // is added, one that was removed is taken out, a voter that stays away is replaced.
 //
 // # Where to read on

@@ -99,7 +99,7 @@ const maxSteps = 8
 // may have an even number, which outlives no more than one less.
 func (m *membership) reconcile(ctx context.Context) {
 	for range maxSteps {
-		switch c, err := m.takeStep(ctx); {
+		switch c, err := m.changeNext(ctx); {
 		case err == nil && c.do == nothing:
 			m.stepDown(ctx)
 			return
@@ -109,9 +109,9 @@ func (m *membership) reconcile(ctx context.Context) {
 	}
 }
 
-// takeStep takes the step that is most needed. It holds the ballot, so that no voter
+// changeNext makes the change that is most needed. It holds the ballot, so that no voter
 // leaves meanwhile.
-func (m *membership) takeStep(ctx context.Context) (change, error) {
+func (m *membership) changeNext(ctx context.Context) (change, error) {
 	if err := m.ballot.take(ctx); err != nil {
 		return change{}, err
 	}
@@ -123,7 +123,7 @@ func (m *membership) takeStep(ctx context.Context) (change, error) {
 	return c, m.change(ctx, c)
 }
 
-// next is the step that Raft's configuration needs, as this node, leading, sees it.
+// next is the change that Raft's configuration needs, as this node, leading, sees it.
 func (m *membership) next() change {
 	servers := m.replica.servers()
 	byID := make(map[string]member)
@@ -141,7 +141,7 @@ func (m *membership) next() change {
 	return next(m.config.Self.ID, slices.Collect(maps.Values(byID)))
 }
 
-// change takes a step. A node that gets a vote has the authority's key before.
+// change makes a change. A node that gets a vote has the authority's key before.
 func (m *membership) change(ctx context.Context, c change) error {
 	n, _ := m.config.Machine.Node(c.id)
 	switch c.do {

@@ -160,7 +160,7 @@ func (r *replica) giveAway(ctx context.Context) error {
 	return r.ask(ctx, func() raft.Future { return r.raft.LeadershipTransfer() })
 }
 
-// reconfigure takes a step towards another configuration.
+// reconfigure changes Raft's configuration.
 func (r *replica) reconfigure(ctx context.Context, c change, n state.Node) error {
 	return r.ask(ctx, func() raft.Future { return r.configuration.begin(c, n) })
 }

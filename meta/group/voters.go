@@ -18,17 +18,17 @@ type member struct {
 	since  uint64
 }
 
-// A change is one step towards the configuration that Raft should have.
+// A change is one towards the configuration that Raft should have.
 type change struct {
 	id string
-	do step
+	do action
 }
 
-type step uint8
+type action uint8
 
 const (
-	nothing step = iota
-	add          // as one without a vote
+	nothing action = iota
+	add            // as one without a vote
 	promote
 	demote
 	remove
@@ -104,8 +104,8 @@ func newRoster(self string, all []member) *roster {
 	return c
 }
 
-// first is a step for the first of some members that may take it.
-func (c *roster) first(members []member, do step, may func(m member) bool) change {
+// first is the change of the first of some members for which it may be made.
+func (c *roster) first(members []member, do action, may func(m member) bool) change {
 	for _, m := range members {
 		if may(m) && c.allows(m, do) {
 			return change{m.id, do}
@@ -114,10 +114,10 @@ func (c *roster) first(members []member, do step, may func(m member) bool) chang
 	return change{}
 }
 
-// allows reports whether a majority of the voters is live after a step, or nearer
+// allows reports whether a majority of the voters is live after a change, or nearer
 // to it than before. Raft counts the votes by the new configuration as soon as
 // that is written.
-func (c *roster) allows(m member, do step) bool {
+func (c *roster) allows(m member, do action) bool {
 	counts := m.admit && m.live && !m.lost
 	switch do {
 	case promote:

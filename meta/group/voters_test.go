@@ -17,7 +17,7 @@ func made(n, voters int) []member {
 }
 
 func TestNext(t *testing.T) {
-	change1 := func(id string, do step) change { return change{id, do} }
+	change1 := func(id string, do action) change { return change{id, do} }
 	tests := []struct {
 		name string
 		have []member
@@ -157,7 +157,7 @@ func votersOf(all []member) int {
 	return count(all, func(m member) bool { return m.admit && !m.lost && m.voter })
 }
 
-func take(t *rapid.T, m *member, do step) {
+func take(t *rapid.T, m *member, do action) {
 	switch do {
 	case add:
 		m.server = true
