@@ -63,6 +63,19 @@ func Missing(path string) (dirs []string) {
 	}
 }
 
+// NamesIn are the names in a directory; none if there is no such directory.
+func NamesIn(root *os.Root, dir string) (names []string, err error) {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
 // unmade says what to do where a directory cannot be made.
 func unmade(path string, err error) error {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,5 +36,35 @@ func TestMakeDir(t *testing.T) {
 	}
 	if err := meta.MakeDir(file + "/one"); err == nil || !strings.Contains(err.Error(), "not a directory; name a directory that") {
 		t.Errorf("below a file: %v", err)
+	}
+}
+
+// There are no names in a directory that is not there, and none can be told of what is no
+// directory.
+func TestNamesIn(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"full", "full/a", "full/b"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	names, err := meta.NamesIn(root, "full")
+	slices.Sort(names)
+	if err != nil || !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("there are %q: %v", names, err)
+	}
+	if names, err := meta.NamesIn(root, "none"); err != nil || len(names) > 0 {
+		t.Errorf("of none there are %q: %v", names, err)
+	}
+	if _, err := meta.NamesIn(root, "file"); err == nil {
+		t.Error("a file has names")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
+	"rankfs/meta/durable"
 	"rankfs/meta/slowdisk"
 )
 
@@ -76,22 +77,13 @@ func (f *File) seal(name string) error {
 	}
 	f.name = name
 	if f.durable {
-		return f.place.sync(filepath.Dir(name))
+		return durable.SyncIn(f.place.root, filepath.Dir(name))
 	}
 	return nil
 }
 
 // discard removes the file.
 func (f *File) discard() error { return errors.Join(f.place.root.Remove(f.name), f.file.Close()) }
-
-// sync makes the names in a folder last.
-func (p *place) sync(folder string) error {
-	dir, err := p.root.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
 
 // feed hashes bytes of a file, and copies them to mem if that is anything.
 func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"rankfs/meta"
 	"rankfs/meta/slowdisk"
 )
 
@@ -39,7 +40,7 @@ func (f *Folder) List() ([]fs.FileInfo, error) {
 	return ask(f.health, func(w *slowdisk.Work) (found []fs.FileInfo, err error) {
 		var names []string
 		err = w.Do(func() (err error) {
-			names, err = f.names()
+			names, err = meta.NamesIn(f.place.root, f.name)
 			return err
 		})
 		for _, name := range names {
@@ -55,19 +56,6 @@ func (f *Folder) List() ([]fs.FileInfo, error) {
 		}
 		return found, err
 	}, nil)
-}
-
-// names are those in it; none if there is no such folder.
-func (f *Folder) names() ([]string, error) {
-	dir, err := f.place.root.Open(f.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return dir.Readdirnames(-1)
 }
 
 // Has reports whether there is a file of that name, as far as its disk says.

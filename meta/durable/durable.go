@@ -38,7 +38,7 @@ func WriteIn(dir *os.Root, name string, data []byte, mode fs.FileMode) error {
 		dir.Remove(fresh)
 		return err
 	}
-	return synced(dir.Open("."))
+	return SyncIn(dir, ".")
 }
 
 // writeAnew writes a file of its own, whatever a crash left under that name.
@@ -68,6 +68,9 @@ func Rename(f *os.File, path string) error {
 
 // SyncDir makes the names in a directory last as they are now.
 func SyncDir(path string) error { return synced(os.Open(path)) }
+
+// SyncIn is SyncDir for one below a directory that is open.
+func SyncIn(root *os.Root, name string) error { return synced(root.Open(name)) }
 
 func synced(dir *os.File, err error) error {
 	if err != nil {

@@ -2,13 +2,12 @@ package mapfiles
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"rankfs/meta"
 	"rankfs/meta/slowdisk"
 	"rankfs/shuffle/access"
 	"rankfs/shuffle/disk"
@@ -50,20 +49,7 @@ func (s Store) size(ctx context.Context, name string) (int64, error) {
 
 // Names are those in a directory; none if there is no such directory.
 func (s Store) Names(ctx context.Context, dir string) ([]string, error) {
-	return disk.Ask(ctx, s.disk, func() ([]string, error) { return NamesIn(s.root, dir) })
-}
-
-// NamesIn are the names in a directory; none if there is no such directory.
-func NamesIn(root *os.Root, dir string) (names []string, err error) {
-	d, err := root.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
+	return disk.Ask(ctx, s.disk, func() ([]string, error) { return meta.NamesIn(s.root, dir) })
 }
 
 // Remove does what that of an os.Root does, for files.

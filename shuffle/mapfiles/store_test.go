@@ -158,7 +158,7 @@ func TestTwoCopiesAtOnce(t *testing.T) {
 		t.Error("a copy has its name before it is whole")
 	}
 	for _, s := range f.Stores() {
-		names, err := NamesIn(s.root, "9/maps")
+		names, err := meta.NamesIn(s.root, "9/maps")
 		if err != nil {
 			t.Fatal(err)
 		}

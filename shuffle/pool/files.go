@@ -144,17 +144,17 @@ func (f *files) attempts(stage uint64) (string, error) {
 }
 
 func (f *files) attemptNames(stage uint64) (names []string, err error) {
-	return mapfiles.NamesIn(f.root, path.Join(mapfiles.StageDir(stage), attemptsDir))
+	return meta.NamesIn(f.root, path.Join(mapfiles.StageDir(stage), attemptsDir))
 }
 
 // hasOwn reports whether programs have files there that no other node has, beside attempts: in
 // scratch, or such as may become blobs.
 func (f *files) hasOwn() (bool, error) {
-	scratch, err := mapfiles.NamesIn(f.root, scratchDir)
+	scratch, err := meta.NamesIn(f.root, scratchDir)
 	if err != nil || len(scratch) > 0 {
 		return true, err
 	}
-	staged, err := mapfiles.NamesIn(f.root, meta.BlobDir)
+	staged, err := meta.NamesIn(f.root, meta.BlobDir)
 	return slices.ContainsFunc(staged, func(name string) bool { return name[0] == '.' }), err
 }
 
