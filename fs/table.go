@@ -2,6 +2,14 @@ package fs
 
 import "context"
 
+// A Table is text whose lines are equally long, so that any part of it can be
+// made without the rest.
+type Table struct {
+	Lines  uint64
+	Width  int // of a line, with its newline
+	Append func(ctx context.Context, dst []byte, line uint64) ([]byte, error)
+}
+
 func (t Table) size() int64 { return int64(t.Lines) * int64(t.Width) }
 
 // read appends up to n bytes of the table from the given offset.
