@@ -158,3 +158,15 @@ func (r request) Err() error {
 		return nil
 	}
 }
+
+// plainErrno is the errno of the system call that failed.
+func plainErrno(err error) syscall.Errno {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return errno
+	}
+	return syscall.Errno(statusOf(err))
+}

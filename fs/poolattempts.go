@@ -17,27 +17,20 @@ func attempt(name string) (meta.Attempt, bool) {
 	return meta.ParseAttempt(strings.TrimSuffix(name, idx))
 }
 
-func (n *stageDir) lookUpAttempt(ctx context.Context, a meta.Attempt, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
-	errno = n.inAttempts(func(root ownFiles, dir string) (err error) {
-		in, err = n.attempt(ctx, root, dir, name, a, out)
-		return err
-	})
-	return in, errno
-}
-
-func (n *stageDir) attempt(ctx context.Context, root ownFiles, dir, name string, a meta.Attempt, out *fuse.EntryOut) (*fusefs.Inode, error) {
+// attempt is a file of an attempt, after a look at it.
+func (n *ofStage) attempt(root ownFiles, dir, name string, a meta.Attempt, out *fuse.EntryOut) (f *attemptFile, stable fusefs.StableAttr, err error) {
 	info, err := root.Lstat(path.Join(dir, name))
 	if err != nil {
-		return nil, err
+		return nil, stable, err
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	out.Attr.FromStat(st)
 	out.SetAttrTimeout(scratchTimeout)
-	return n.NewInode(ctx, &attemptFile{stage: n, attempt: a, name: name}, n.job.stable(st)), nil
+	return &attemptFile{stage: n, attempt: a, name: name}, n.job.stable(st), nil
 }
 
 // inAttempts calls f with the job's files and the directory of this node's attempts.
-func (n *stageDir) inAttempts(f func(root ownFiles, dir string) error) syscall.Errno {
+func (n *ofStage) inAttempts(f func(root ownFiles, dir string) error) syscall.Errno {
 	root, err := n.job.job.Files()
 	if err != nil {
 		return n.errno("look up files of job", "", err)
@@ -52,7 +45,7 @@ func (n *stageDir) inAttempts(f func(root ownFiles, dir string) error) syscall.E
 // An attemptFile is the output of a map task, while it is written.
 type attemptFile struct {
 	fusefs.Inode
-	stage   *stageDir
+	stage   *ofStage
 	attempt meta.Attempt
 	name    string
 }
@@ -108,7 +101,7 @@ func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle
 }
 
 // reserving has a file of an attempt reserve bytes.
-func (n *stageDir) reserving(name string) func(context.Context, int64) (func(), error) {
+func (n *ofStage) reserving(name string) func(context.Context, int64) (func(), error) {
 	return func(ctx context.Context, bytes int64) (func(), error) {
 		undo, err := n.stage.Attempts().Reserve(ctx, name, bytes)
 		if err != nil {
@@ -120,7 +113,7 @@ func (n *stageDir) reserving(name string) func(context.Context, int64) (func(), 
 
 // writes says that a file of an attempt is opened, and to write if the flags of the open say
 // so, until done is called.
-func (n *stageDir) writes(a meta.Attempt, name string, flags uint32) (done func(), err error) {
+func (n *ofStage) writes(a meta.Attempt, name string, flags uint32) (done func(), err error) {
 	written := func() {}
 	if writes(flags) {
 		if err = n.stage.Attempts().MayGrow(1); err == nil {

@@ -23,7 +23,9 @@ type blobDir struct {
 	key     string // empty at the top
 }
 
-func (n *jobDir) blobs() *blobDir { return &blobDir{scratch: scratch{job: n, toPut: true}} }
+func newBlobDir(job *ofJob, key string) *blobDir {
+	return &blobDir{scratch{job: job, toPut: true}, key}
+}
 
 // local reports whether a name is one of this node alone.
 func local(name string) bool { return name[0] == '.' }
@@ -62,8 +64,7 @@ func (n *blobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 
 func (n *blobDir) blob(ctx context.Context, b PoolBlob, out *fuse.EntryOut) *fusefs.Inode {
 	if b.Dir {
-		d := n.job.blobs()
-		d.key = b.Name
+		d := newBlobDir(n.job, b.Name)
 		d.attributes(&out.Attr)
 		out.SetAttrTimeout(attributesStay)
 		return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoBlob | b.Number})
@@ -140,8 +141,7 @@ func (n *blobDir) Rmdir(ctx context.Context, name string) syscall.Errno {
 	if err != nil {
 		return n.errno("remove directory of blobs", name, err)
 	}
-	below := n.job.blobs()
-	below.key = b.Name
+	below := newBlobDir(n.job, b.Name)
 	if errno := below.isEmpty(ctx, n.path(name)); errno != 0 {
 		return errno
 	}

@@ -2,17 +2,12 @@ package fs
 
 import (
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path"
-	"slices"
 	"syscall"
 	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 )
@@ -44,11 +39,8 @@ type ofJob struct {
 	tree *PoolTree
 	name string
 	job  PoolJob
+	dir  *fusefs.Inode // of the job
 }
-
-// attributesStay is how long the kernel may believe the attributes of a directory of the pool, at
-// which it looks for every name on a path, or of a blob.
-const attributesStay = time.Hour
 
 func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
 
@@ -110,7 +102,7 @@ func (n *ofJob) immutable(a *fuse.Attr, size int64) {
 
 // An ofStage has the paths and the errors that all entries of a stage share.
 type ofStage struct {
-	job   *jobDir
+	job   *ofJob
 	name  string
 	stage PoolStage
 }
@@ -140,85 +132,9 @@ func (n *ofStage) stable(ino uint64) (a fusefs.StableAttr, generation uint64) {
 
 // A current is a stage in one generation.
 type current struct {
-	stage      *stageDir
+	stage      *ofStage
 	generation uint64
 }
 
 // stale reports whether the stage was reset since.
 func (c current) stale() bool { return c.stage.stage.Generation() != c.generation }
-
-// plainErrno is the errno of the system call that failed.
-func plainErrno(err error) syscall.Errno {
-	var errno syscall.Errno
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &errno):
-		return errno
-	}
-	return syscall.Errno(statusOf(err))
-}
-
-// permissions are the permissions of a mode, but not that a program runs as another user: there the
-// pool is mounted without.
-func permissions(mode uint32) os.FileMode {
-	m := os.FileMode(mode & 0777)
-	if mode&unix.S_ISGID != 0 {
-		m |= os.ModeSetgid
-	}
-	if mode&unix.S_ISVTX != 0 {
-		m |= os.ModeSticky
-	}
-	return m
-}
-
-// list reads the names of a directory.
-func list(root opener, name string) (entries []fuse.DirEntry, err error) {
-	d, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	infos, err := d.ReadDir(-1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	for _, info := range infos {
-		entries = append(entries, fuse.DirEntry{Name: info.Name(), Mode: uint32(modeOf(info.Type()))})
-	}
-	slices.SortFunc(entries, func(a, b fuse.DirEntry) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return entries, nil
-}
-
-func modeOf(m os.FileMode) int {
-	switch {
-	case m.IsDir():
-		return unix.S_IFDIR
-	case m&os.ModeSymlink != 0:
-		return unix.S_IFLNK
-	case m&os.ModeNamedPipe != 0:
-		return unix.S_IFIFO
-	case m&os.ModeSocket != 0:
-		return unix.S_IFSOCK
-	}
-	return unix.S_IFREG
-}
-
-func statfs(root *os.Root, out *fuse.StatfsOut) error {
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	var s syscall.Statfs_t
-	if err := syscall.Fstatfs(int(d.Fd()), &s); err != nil {
-		return err
-	}
-	out.FromStatfsT(&s)
-	return nil
-}

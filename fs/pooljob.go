@@ -37,14 +37,14 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 		}
 		st := info.Sys().(*syscall.Stat_t)
 		out.Attr.FromStat(st)
-		return n.NewInode(ctx, &scratch{job: n}, n.stable(st)), 0
+		return n.NewInode(ctx, &scratch{job: &n.ofJob}, n.stable(st)), 0
 	case nameBlob:
 		d := n.blobs()
 		d.attributes(&out.Attr)
 		out.SetAttrTimeout(attributesStay)
 		return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoText | n.job.Number()<<2 | 3}), 0
 	case nameHold:
-		h := &holdFile{job: n}
+		h := &holdFile{job: &n.ofJob}
 		h.attributes(&out.Attr)
 		return n.NewInode(ctx, h, fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: inoText | n.job.Number()<<2}), 0
 	}
@@ -58,8 +58,10 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 	return n.stage(ctx, name, g, out), 0
 }
 
+func (n *jobDir) blobs() *blobDir { return newBlobDir(&n.ofJob, "") }
+
 func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.EntryOut) *fusefs.Inode {
-	d := &stageDir{ofStage: ofStage{n, name, g}}
+	d := &stageDir{ofStage: ofStage{&n.ofJob, name, g}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
 	n.tree.names.keep(n.EmbeddedInode(), name, g, out)
@@ -133,7 +135,7 @@ func (n *jobDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) 
 // A holdFile keeps its job in use as long as it is open, on whichever node.
 type holdFile struct {
 	fusefs.Inode
-	job *jobDir
+	job *ofJob
 }
 
 func (n *holdFile) attributes(a *fuse.Attr) {

@@ -1,13 +1,8 @@
 package fs
 
 import (
-	"context"
 	"strconv"
 	"strings"
-	"syscall"
-
-	fusefs "github.com/hanwen/go-fuse/v2/fs"
-	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
 // The kernel creates and renames one file at a time in a directory, and waits for the daemon
@@ -26,15 +21,3 @@ func parseLane(name string) (number uint64, ok bool) {
 	number, err := strconv.ParseUint(digits, 10, 8)
 	return number, ok && err == nil && len(digits) == 2 && number < lanes
 }
-
-// lane is the stage once more. The name goes with the stage.
-func (n *stageDir) lane(ctx context.Context, number uint64, out *fuse.EntryOut) *fusefs.Inode {
-	d := &stageDir{ofStage: n.ofStage, isLane: true}
-	d.attributes(&out.Attr)
-	out.SetAttrTimeout(attributesStay)
-	out.SetEntryTimeout(attributesStay)
-	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | (number+1)<<laneBits | n.stage.Number()})
-}
-
-// Rmdir implements fusefs.NodeRmdirer: a lane goes with its stage.
-func (n *stageDir) Rmdir(context.Context, string) syscall.Errno { return syscall.EPERM }

@@ -3,10 +3,15 @@ package fs
 import (
 	"maps"
 	"sync"
+	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
+
+// attributesStay is how long the kernel may believe the attributes of a directory of the pool, at
+// which it looks for every name on a path, or of a blob.
+const attributesStay = time.Hour
 
 // poolNames are the names of jobs and stages that the kernel may know, and need not ask for as
 // long as they stand for what they stood for. When one stands for nothing any more, by
@@ -38,13 +43,6 @@ type poolName struct {
 type keptName struct {
 	poolNamed
 	in *fusefs.Inode
-}
-
-// A poolNamed is a job or a stage.
-type poolNamed interface {
-	Number() uint64
-	// Stands reports whether the cluster has it still, as far as this node knows.
-	Stands() bool
 }
 
 func (p *poolNames) init(tell func(in *fusefs.Inode, name string)) {

@@ -11,19 +11,6 @@ import (
 	"rankfs/meta"
 )
 
-// lookUpPart finds a part, or its offsets. It is there from the beginning, so that an
-// open can wait for it.
-func (n *stageDir) lookUpPart(ctx context.Context, p meta.Part, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	f := &partFile{current: current{stage: n}, part: p}
-	stable, generation := n.stable(f.ino())
-	f.generation = generation
-	if errno := f.attributes(ctx, &out.Attr); errno != 0 {
-		return nil, errno
-	}
-	// A part of some maps has no number of its own; inodes of one name are one.
-	return n.NewInode(ctx, f, stable), 0
-}
-
 // A partFile is a partition of the stage's maps, or where the maps begin in it.
 type partFile struct {
 	fusefs.Inode

@@ -52,7 +52,8 @@ func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 }
 
 func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.EntryOut) *fusefs.Inode {
-	d := &jobDir{ofJob: ofJob{n.tree, name, j}}
+	d := &jobDir{ofJob: ofJob{tree: n.tree, name: name, job: j}}
+	d.dir = d.EmbeddedInode()
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
 	n.tree.names.keep(n.EmbeddedInode(), name, j, out)

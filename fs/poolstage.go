@@ -48,7 +48,7 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 			return nil, n.errno("look up map", name, err)
 		}
 		stable, generation := n.stable(inoMap | n.stage.Number()<<20 | number)
-		f := &mapFile{current: current{n, generation}, number: number, is: m}
+		f := &mapFile{current: current{&n.ofStage, generation}, number: number, is: m}
 		f.attributes(&out.Attr)
 		return n.NewInode(ctx, f, stable), 0
 	}
@@ -58,7 +58,7 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 	if number, ok := parseLane(name); ok && !n.isLane {
 		return n.lane(ctx, number, out), 0
 	}
-	text := &stageText{stage: n, name: name}
+	text := &stageText{stage: &n.ofStage, name: name}
 	if name != nameSpec && name != nameState {
 		return nil, syscall.ENOENT
 	}
@@ -68,6 +68,30 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 		kind = 2
 	}
 	return n.NewInode(ctx, text, fusefs.StableAttr{Mode: syscall.S_IFREG, Ino: inoText | n.stage.Number()<<2 | kind}), 0
+}
+
+func (n *stageDir) lookUpAttempt(ctx context.Context, a meta.Attempt, name string, out *fuse.EntryOut) (in *fusefs.Inode, errno syscall.Errno) {
+	errno = n.inAttempts(func(root ownFiles, dir string) error {
+		f, stable, err := n.attempt(root, dir, name, a, out)
+		if err == nil {
+			in = n.NewInode(ctx, f, stable)
+		}
+		return err
+	})
+	return in, errno
+}
+
+// lookUpPart finds a part, or its offsets. It is there from the beginning, so that an
+// open can wait for it.
+func (n *stageDir) lookUpPart(ctx context.Context, p meta.Part, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	f := &partFile{current: current{stage: &n.ofStage}, part: p}
+	stable, generation := n.stable(f.ino())
+	f.generation = generation
+	if errno := f.attributes(ctx, &out.Attr); errno != 0 {
+		return nil, errno
+	}
+	// A part of some maps has no number of its own; inodes of one name are one.
+	return n.NewInode(ctx, f, stable), 0
 }
 
 // Create implements fusefs.NodeCreater: programs create attempts, and nothing else.
@@ -95,7 +119,11 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 			err = root.Lchown(path.Join(dir, name), int(caller.Uid), int(caller.Gid))
 		}
 		if err == nil {
-			in, err = n.attempt(ctx, root, dir, name, a, out)
+			var f *attemptFile
+			var stable fusefs.StableAttr
+			if f, stable, err = n.attempt(root, dir, name, a, out); err == nil {
+				in = n.NewInode(ctx, f, stable)
+			}
 		}
 		if err != nil {
 			w.Release(ctx)
@@ -151,3 +179,15 @@ func (n *stageDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno
 	}
 	return fusefs.NewListDirStream(entries), n.errno("list stage", "", err)
 }
+
+// lane is the stage once more. The name goes with the stage.
+func (n *stageDir) lane(ctx context.Context, number uint64, out *fuse.EntryOut) *fusefs.Inode {
+	d := &stageDir{ofStage: n.ofStage, isLane: true}
+	d.attributes(&out.Attr)
+	out.SetAttrTimeout(attributesStay)
+	out.SetEntryTimeout(attributesStay)
+	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | (number+1)<<laneBits | n.stage.Number()})
+}
+
+// Rmdir implements fusefs.NodeRmdirer: a lane goes with its stage.
+func (n *stageDir) Rmdir(context.Context, string) syscall.Errno { return syscall.EPERM }

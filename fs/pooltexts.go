@@ -14,7 +14,7 @@ import (
 // A stageText is the file spec or state.
 type stageText struct {
 	fusefs.Inode
-	stage *stageDir
+	stage *ofStage
 	name  string
 }
 
@@ -61,7 +61,7 @@ func (n *stageText) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, 
 }
 
 type openText struct {
-	stage *stageDir
+	stage *ofStage
 	text  []byte
 }
 

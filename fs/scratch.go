@@ -32,14 +32,14 @@ const scratchTimeout = time.Second
 //     not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
-	job *jobDir
+	job *ofJob
 
 	toPut bool // it can become a blob: it has one name, and none may write it then
 }
 
 // path is where the node is below the job's files. The tree of inodes has the names.
 func (n *scratch) path(names ...string) string {
-	return path.Join(append([]string{n.Path(n.job.EmbeddedInode())}, names...)...)
+	return path.Join(append([]string{n.Path(n.job.dir)}, names...)...)
 }
 
 // do calls f with the job's files.

@@ -1,0 +1,43 @@
+package fs
+
+import (
+	"errors"
+	"fmt"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Mount attaches the tree to a directory, and serves it until Unmount.
+func (t *PoolTree) Mount(dir string) error {
+	files := &backing{refused: t.refused}
+	raw := backed{fusefs.NewNodeFS(&poolRoot{tree: t}, &fusefs.Options{NullPermissions: true, ServerCallbacks: files}), files}
+	options := &fuse.MountOptions{
+		Name: Type, FsName: Type,
+		MaxWrite:      maxRead,
+		MaxBackground: 64,
+		// Else the kernel asks for an extended attribute before every write.
+		ExtraCapabilities:    fuse.CAP_HANDLE_KILLPRIV_V2,
+		IgnoreSecurityLabels: true,
+		Logger:               newLogger(t.log),
+	}
+	if on, _ := t.tree.Passthrough(); !on {
+		options.DisabledCapabilities = fuse.CAP_PASSTHROUGH
+	}
+	device, err := mountDevice(dir, unix.S_IFDIR, unix.MS_NOSUID|unix.MS_NODEV, t.tree.config.AllowOther)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", dir, explain(err))
+	}
+	if t.server, err = fuse.NewServer(raw, fmt.Sprint("/dev/fd/", device), options); err != nil {
+		return errors.Join(fmt.Errorf("mount %s: %w", dir, err), unix.Unmount(dir, unix.MNT_DETACH))
+	}
+	t.tree.poolRefused.Store(nil)
+	t.served = make(chan struct{})
+	go func() {
+		defer close(t.served)
+		t.server.Serve()
+		t.names.tasks.Wait()
+	}()
+	return nil
+}
