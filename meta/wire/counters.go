@@ -30,13 +30,24 @@ func (c *clientCounters) failed(err error, stopped bool) {
 	}
 }
 
-// peerCounters count for one node.
-type peerCounters struct {
+// Counts count what was asked for, and what came of it.
+type Counts struct {
+	Requests, BytesIn, BytesOut uint64
+	Items                       uint64 // of the runs of requests that were answered whole
+	Busy                        uint64 // requests refused for want of room
+	Failed                      uint64 // and those that failed otherwise
+}
+
+type counters struct {
 	requests, in, out, items, busy, failed atomic.Uint64
 }
 
+func (c *counters) read() Counts {
+	return Counts{c.requests.Load(), c.in.Load(), c.out.Load(), c.items.Load(), c.busy.Load(), c.failed.Load()}
+}
+
 // ended counts an error. That the caller gave up, or could not go on, is not the node's.
-func (c *peerCounters) ended(err error, stopped bool) {
+func (c *counters) ended(err error, stopped bool) {
 	switch {
 	case stopped, isOwn(err):
 	case errors.Is(err, meta.ErrBusy):
@@ -47,12 +58,7 @@ func (c *peerCounters) ended(err error, stopped bool) {
 }
 
 type serverCounters struct {
-	requests, in, out, items    atomic.Uint64
-	failed, busy, slow, refused atomic.Uint64
-	conns, queued, under        atomic.Int64
-}
-
-// visitorCounters count for one node.
-type visitorCounters struct {
-	requests, in, out, items, busy, failed atomic.Uint64
+	counters
+	slow, refused        atomic.Uint64
+	conns, queued, under atomic.Int64
 }

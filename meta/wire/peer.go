@@ -19,7 +19,7 @@ type peer struct {
 	node   string
 	turns  chan struct{} // one for each pull that may be under way
 	pushes chan struct{} // and for each push
-	count  peerCounters
+	count  counters
 
 	mu struct {
 		sync.Mutex

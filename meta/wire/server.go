@@ -20,7 +20,7 @@ type Server struct {
 
 	mu struct {
 		sync.Mutex
-		visitors map[string]*visitorCounters
+		visitors map[string]*counters
 	}
 }
 
@@ -31,7 +31,7 @@ func NewServer(calls Calls, pushes Pushes, l Limits) (*Server, error) {
 		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
 	}
 	s.room = newRoom(&s.limits)
-	s.mu.visitors = make(map[string]*visitorCounters)
+	s.mu.visitors = make(map[string]*counters)
 	gate := newGate(s.limits.Requests, s.limits.PerPeer, &s.limits)
 	for number, call := range calls {
 		s.handlers[number] = handler{gate: gate, do: func(ctx context.Context, q Request, _ *Stream, a Answer) error {
@@ -49,12 +49,12 @@ func NewServer(calls Calls, pushes Pushes, l Limits) (*Server, error) {
 }
 
 // visitor finds the counters of a node.
-func (s *Server) visitor(node string) *visitorCounters {
+func (s *Server) visitor(node string) *counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.mu.visitors[node]
 	if c == nil {
-		c = new(visitorCounters)
+		c = new(counters)
 		if len(s.mu.visitors) < maxVisitors {
 			s.mu.visitors[node] = c
 		}

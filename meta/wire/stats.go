@@ -36,11 +36,7 @@ func (c *Client) Stats() ClientStats {
 // NodeStats has the counts and times of a Client for one node.
 type NodeStats struct {
 	Node string
-
-	Requests, BytesIn, BytesOut, Items uint64 // as in ClientStats
-	Busy                               uint64 // requests that it was too busy for
-	Failed                             uint64 // and that failed otherwise
-
+	Counts
 	Failures int           // in a row
 	BackOff  time.Duration // how much longer it is not asked
 }
@@ -60,22 +56,13 @@ func (c *Client) Nodes() []NodeStats {
 func (p *peer) stats() NodeStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := &p.count
-	return NodeStats{
-		Node: p.node, Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
-		Busy: n.busy.Load(), Failed: n.failed.Load(),
-		Failures: p.mu.health.failed, BackOff: max(0, time.Until(p.mu.health.until)),
-	}
+	return NodeStats{Node: p.node, Counts: p.count.read(), Failures: p.mu.health.failed, BackOff: max(0, time.Until(p.mu.health.until))}
 }
 
 // ServerStats is a snapshot of a Server. Conns, Queued and UnderWay are gauges,
 // and zero after Serve; the others are totals.
 type ServerStats struct {
-	Requests, BytesIn, BytesOut uint64
-	Items                       uint64 // of the runs of requests that were answered whole
-
-	Failed  uint64 // requests that were answered with an error
-	Busy    uint64 // requests refused for want of room
+	Counts
 	Slow    uint64 // connections that ended because the peer did not read what was sent
 	Refused uint64 // connections over a limit
 
@@ -86,24 +73,22 @@ type ServerStats struct {
 func (s *Server) Stats() ServerStats {
 	n := &s.count
 	return ServerStats{
-		Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
-		Failed: n.failed.Load(), Busy: n.busy.Load(), Slow: n.slow.Load(), Refused: n.refused.Load(),
+		Counts: n.read(), Slow: n.slow.Load(), Refused: n.refused.Load(),
 		Conns: n.conns.Load(), Queued: n.queued.Load(), UnderWay: n.under.Load(),
 	}
 }
 
-// VisitorStats counts the bytes that a node was given and gave, as in ServerStats.
+// VisitorStats has the counts of a Server for one node.
 type VisitorStats struct {
-	Node                               string
-	Requests, BytesIn, BytesOut, Items uint64
-	Busy, Failed                       uint64
+	Node string
+	Counts
 }
 
 // Keep forgets what was counted of nodes that are not to be kept.
 func (s *Server) Keep(keep func(node string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.mu.visitors, func(node string, _ *visitorCounters) bool { return !keep(node) })
+	maps.DeleteFunc(s.mu.visitors, func(node string, _ *counters) bool { return !keep(node) })
 }
 
 // Visitors returns the nodes that asked, by name.
@@ -112,10 +97,7 @@ func (s *Server) Visitors() []VisitorStats {
 	defer s.mu.Unlock()
 	var all []VisitorStats
 	for node, n := range s.mu.visitors {
-		all = append(all, VisitorStats{
-			Node: node, Requests: n.requests.Load(), BytesIn: n.in.Load(), BytesOut: n.out.Load(), Items: n.items.Load(),
-			Busy: n.busy.Load(), Failed: n.failed.Load(),
-		})
+		all = append(all, VisitorStats{node, n.read()})
 	}
 	slices.SortFunc(all, func(a, b VisitorStats) int { return cmp.Compare(a.Node, b.Node) })
 	return all

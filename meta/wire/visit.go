@@ -18,7 +18,7 @@ type visit struct {
 	line
 	server *Server
 	node   string
-	count  *visitorCounters
+	count  *counters
 }
 
 // serve answers one request after the other. Its error is why there can be no

@@ -18,7 +18,7 @@ func (n *status) traffic() *control.Peers {
 			Bytes: c.BytesIn, Records: c.Items, Requests: c.Requests,
 			Refused: c.Busy, Failed: c.Unavailable + c.Corrupt + c.Other,
 		},
-		Sent:    control.Traffic{Bytes: s.BytesOut, Records: s.Items, Requests: s.Requests, Refused: s.Busy, Failed: s.Failed},
+		Sent:    traffic(s.BytesOut, s.Counts),
 		Corrupt: c.CorruptStreams, Hedges: hedges, HedgesWon: won, Turned: s.Refused,
 	}
 	p.Nodes = n.pair(n.Wire.Nodes(), n.server.Visitors())
@@ -26,6 +26,10 @@ func (n *status) traffic() *control.Peers {
 		return nil
 	}
 	return p
+}
+
+func traffic(bytes uint64, c wire.Counts) control.Traffic {
+	return control.Traffic{Bytes: bytes, Records: c.Items, Requests: c.Requests, Refused: c.Busy, Failed: c.Failed}
 }
 
 // pair joins, for each node, the traffic received from it and sent to it.
@@ -39,11 +43,11 @@ func (n *status) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []cont
 	}
 	for _, n := range asked {
 		p := peer(n.Node)
-		p.Received = control.Traffic{Bytes: n.BytesIn, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+		p.Received = traffic(n.BytesIn, n.Counts)
 		p.BackOff = n.BackOff.Seconds()
 	}
 	for _, n := range asking {
-		peer(n.Node).Sent = control.Traffic{Bytes: n.BytesOut, Records: n.Items, Requests: n.Requests, Refused: n.Busy, Failed: n.Failed}
+		peer(n.Node).Sent = traffic(n.BytesOut, n.Counts)
 	}
 	nodes := make([]control.Peer, 0, len(of))
 	for _, p := range of {
