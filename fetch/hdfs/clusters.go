@@ -95,7 +95,7 @@ func New(c Config) (*Clusters, error) {
 	if err := sweep(c.Scratch, time.Now().Add(-keepFindings)); err != nil {
 		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
-	k := &Clusters{config: c, host: host, finding: make(chan struct{}, finders())}
+	k := &Clusters{config: c, host: host, finding: make(chan struct{}, runtime.NumCPU())}
 	if k.here, k.unknown = ownAddresses(); k.unknown != nil {
 		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
 	}
@@ -243,6 +243,3 @@ func (c *Clusters) Web() (all []Way) {
 	slices.SortFunc(all, func(a, b Way) int { return cmp.Compare(a.Authority, b.Authority) })
 	return all
 }
-
-// finders is how many splits a node looks through for others at a time.
-func finders() int { return runtime.NumCPU() }

@@ -70,9 +70,6 @@ func (p *Plan) Steps() uint64 { return p.cut.Steps() }
 // Placed reports whether the records that a rank reads depend on where ranks are.
 func (p *Plan) Placed() bool { return p.placement != nil }
 
-// byChunk reports whether positions of the order are chunks; else they are records.
-func (p *Plan) byChunk() bool { return p.view.ByChunk() }
-
 // OwnerHost is the host that owns a chunk by where the ranks are; none where that
 // makes no difference, or batches are chunks.
 func (p *Plan) OwnerHost(chunk int) (host string, ok bool) {
@@ -91,7 +88,7 @@ type BatchID struct {
 // Batch names a batch: where that is a chunk, so that all epochs and orders have it
 // by one name.
 func (p *Plan) Batch(rank, step uint64) BatchID {
-	if p.byChunk() {
+	if p.view.ByChunk() {
 		if r, err := p.run(rank, step); err == nil {
 			return p.idOf(r, rank, step)
 		}
@@ -102,7 +99,7 @@ func (p *Plan) Batch(rank, step uint64) BatchID {
 // Known is Batch where no stretch has to be divided for it, which may take a second and
 // read all of the index that the stretch has.
 func (p *Plan) Known(rank, step uint64) (b BatchID, ok bool) {
-	if !p.byChunk() || p.placement == nil {
+	if !p.view.ByChunk() || p.placement == nil {
 		return p.Batch(rank, step), true
 	}
 	r, ok := p.placement.known(rank, step)
@@ -125,7 +122,7 @@ func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
 	if b.Series == p.id {
 		return b.Rank, b.Step, true
 	}
-	if b.Series != p.chunks || !p.byChunk() || b.Step >= p.cut.N {
+	if b.Series != p.chunks || !p.view.ByChunk() || b.Step >= p.cut.N {
 		return 0, 0, false
 	}
 	position := p.order.Position(b.Step)
@@ -189,12 +186,12 @@ func (p *Plan) Each(rank, step, skip uint64, room []uint64, f func(records []uin
 		room = make([]uint64, 0, min(RecordsAtOnce, p.Records(rank, step)))
 	}
 	records, i := room[:0], uint64(0)
-	if !p.byChunk() {
+	if !p.view.ByChunk() {
 		i, skip = min(skip, r.n), 0
 	}
 	for ; i < r.n; i++ {
 		first, n := p.order.At(r.at(i)%p.cut.N), uint64(1)
-		if p.byChunk() {
+		if p.view.ByChunk() {
 			first, n = p.version.index.ChunkRecords(int(first))
 			past := min(skip, n)
 			first, n, skip = first+past, n-past, skip-past
@@ -228,7 +225,7 @@ func (p *Plan) count(rank, step, from uint64) (n uint64) {
 		return 0 // as for every batch: opening one says why
 	}
 	for i := r.n; i > 0 && r.at(i-1) >= from; i-- {
-		if !p.byChunk() {
+		if !p.view.ByChunk() {
 			if r.list == nil {
 				return min(r.n, r.first+r.n-min(from, r.first+r.n))
 			}

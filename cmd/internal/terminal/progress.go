@@ -104,23 +104,21 @@ func (m *Meter) bar(p control.Progress, now time.Time, width int) string {
 	line := p.Doing
 	const least, most = 8, 40 // columns of the bar itself
 	facts := m.facts(p, now)
-	for len(facts) > 0 && columns(line+"  "+strings.Join(facts, "  ")) > width {
+	for len(facts) > 0 && utf8.RuneCountInString(line+"  "+strings.Join(facts, "  ")) > width {
 		facts = facts[:len(facts)-1]
 	}
 	if len(facts) > 0 {
-		room := width - columns(line+"  "+strings.Join(facts, "  ")) - len("  []")
+		room := width - utf8.RuneCountInString(line+"  "+strings.Join(facts, "  ")) - len("  []")
 		if p.Total > 0 && room >= least {
 			line += "  " + Gauge(p, min(room, most))
 		}
 		line += "  " + strings.Join(facts, "  ")
 	}
-	if columns(line) > width {
+	if utf8.RuneCountInString(line) > width {
 		line = string([]rune(line)[:width])
 	}
 	return line
 }
-
-func columns(s string) int { return utf8.RuneCountInString(s) }
 
 // Gauge draws n columns, of which as many are full as is done.
 func Gauge(p control.Progress, n int) string {
