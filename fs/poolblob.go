@@ -39,10 +39,8 @@ func (n *blobDir) all() PoolBlobs { return n.job.job.Blobs() }
 func (n *blobDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
 
 // Getattr implements fusefs.NodeGetattrer.
-func (n *blobDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	n.attributes(&out.Attr)
-	out.SetTimeout(attributesStay)
-	return 0
+func (n *blobDir) Getattr(ctx context.Context, h fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return n.job.Getattr(ctx, h, out)
 }
 
 // Setattr implements fusefs.NodeSetattrer.

@@ -114,6 +114,10 @@ func (r *reads) PassthroughFd() (int, bool) { return r.Fd(), r.Fd() >= 0 }
 
 // Read implements fusefs.FileReader.
 func (r *reads) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	return readAt(r, buf, off)
+}
+
+func readAt(r io.ReaderAt, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := r.ReadAt(buf, off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, plainErrno(err)

@@ -21,10 +21,8 @@ type stageDir struct {
 }
 
 // Getattr implements fusefs.NodeGetattrer.
-func (n *stageDir) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	n.attributes(&out.Attr)
-	out.SetTimeout(attributesStay)
-	return 0
+func (n *stageDir) Getattr(ctx context.Context, h fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return n.job.Getattr(ctx, h, out)
 }
 
 // Setattr implements fusefs.NodeSetattrer.

@@ -3,7 +3,6 @@ package fs
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -90,11 +89,7 @@ func (w *written) PassthroughFd() (int, bool) { return int(w.file.Fd()), true }
 
 // Read implements fusefs.FileReader.
 func (w *written) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
-	n, err := w.file.ReadAt(buf, off)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, plainErrno(err)
-	}
-	return fuse.ReadResultData(buf[:n]), 0
+	return readAt(w.file, buf, off)
 }
 
 // Write implements fusefs.FileWriter, where the kernel does not write by itself.

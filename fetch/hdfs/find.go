@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rankfs/fetch/hdfs/namenode"
+	"rankfs/fetch/index"
 	"rankfs/meta"
 )
 
@@ -63,12 +64,8 @@ func (c *Clusters) writeFindings(find func(w *findings) error) (*findings, error
 			return nil, err
 		}
 	}
-	f, err := os.CreateTemp(dir, ".split-*.tmp")
+	f, err := index.Unnamed(dir, ".split-*.tmp")
 	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		f.Close()
 		return nil, err
 	}
 	found, err := note(f, maxFinder, find)

@@ -311,7 +311,16 @@ type spool struct {
 }
 
 func newSpool(dir string) (*spool, error) {
-	f, err := os.CreateTemp(dir, ".index-*.tmp")
+	f, err := Unnamed(dir, ".index-*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	return &spool{f, bufio.NewWriterSize(f, 1<<16)}, nil
+}
+
+// Unnamed makes a file in a directory, as os.CreateTemp does, that goes when it is closed.
+func Unnamed(dir, pattern string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +328,7 @@ func newSpool(dir string) (*spool, error) {
 		f.Close()
 		return nil, err
 	}
-	return &spool{f, bufio.NewWriterSize(f, 1<<16)}, nil
+	return f, nil
 }
 
 func (s *spool) write(b []byte) error {
