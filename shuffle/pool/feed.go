@@ -3,71 +3,79 @@ package pool
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"rankfs/meta"
+	"rankfs/meta/state"
+	"rankfs/shuffle/mapfiles"
+	"rankfs/shuffle/merging"
 )
 
-// A badPiece is a piece that has other bytes than were committed. It came of these nodes.
-type badPiece struct {
-	stretch
-	nodes []string
-}
+// A feeder is a column as package merging knows it.
+type feeder struct{ *column }
 
-func (b *badPiece) Error() string {
-	return fmt.Sprintf("part %d of map %d %v: it has other bytes than were committed", b.of.Number, b.of.at(b.i).Map, meta.ErrCorrupt)
-}
-
-func (b *badPiece) Unwrap() error { return meta.ErrCorrupt }
-
-// find has its nodes look at their copies. One that does not give it up is asked no more.
-func (b *badPiece) find(ctx context.Context, failed *failures) {
-	for _, node := range b.nodes {
-		err := b.look(ctx, node)
-		if !b.of.gaveUp(ctx, node, []int{b.i}) {
-			failed.add(demand{node: node}, errors.Join(b, err))
+// Lend implements merging.Column.
+func (p feeder) Lend() (here [][]byte, give func()) {
+	here = make([][]byte, len(p.Each))
+	if len(here) > mapfiles.MostLent || p.files == nil {
+		return here, func() {}
+	}
+	loan := p.files.maps.Lend()
+	for i := range here {
+		if c := p.at(i); slices.ContainsFunc(c.Nodes, p.own) {
+			here[i] = loan.Piece(p.of(), c, p.Each[i])
 		}
 	}
+	return here, loan.Give
 }
 
-// portion has the node of a demand write some bytes of the piece into dst.
-func (s stretch) portion(ctx context.Context, from demand, off int64, dst []byte) error {
-	r, p := s.of.request(from.maps, from.hurry), s.of.pool
-	if s.of.own(from.node) {
-		return p.copies.readPortion(ctx, s.of.files, r, s.of.pieces[s.i], off, dst)
-	}
-	return p.peers.fetchPortion(ctx, from.node, r, off, dst)
+// Gather implements merging.Column.
+func (p feeder) Gather(ctx context.Context, some []int, dst []byte) error {
+	return p.gather(ctx, some, dst)
 }
 
-// look has a node look whether its copy of a piece is right.
-func (s stretch) look(ctx context.Context, node string) error {
-	r, p := s.of.request([]int{s.i}, false), s.of.pool
-	if s.of.own(node) {
-		return p.copies.look(ctx, s.of.files, r)
-	}
-	return p.peers.lookAt(ctx, node, r)
-}
-
-// A feed brings bytes of pieces of a part.
-type feed struct {
-	ctx    context.Context
-	merger *merger
-	failed *failures
-}
-
-// bring writes bytes of a piece into dst, and says which node they came of.
-func (f feed) bring(s stretch, off int64, dst []byte) (node string, err error) {
+// Bring implements merging.Feed.
+func (p feeder) Bring(ctx context.Context, i int, off int64, dst []byte, failed *merging.Failures) (node string, err error) {
 	for {
-		from, err := s.of.from([]int{s.i}, f.failed)
+		from, err := p.from([]int{i}, failed)
 		if err != nil {
 			return "", err
 		}
-		err = s.portion(f.ctx, from[0], off, dst)
+		err = p.portion(ctx, from[0], i, off, dst)
 		switch {
-		case err == nil, f.ctx.Err() != nil:
+		case err == nil, ctx.Err() != nil:
 			return from[0].node, err
-		case !errors.Is(err, meta.ErrCorrupt) || !s.of.gaveUp(f.ctx, from[0].node, from[0].maps):
-			f.failed.add(from[0], err)
+		case !errors.Is(err, meta.ErrCorrupt) || !p.gaveUp(ctx, from[0].node, from[0].maps):
+			p.failed(failed, from[0], err)
 		}
 	}
+}
+
+// portion has the node of a demand write some bytes of a piece into dst.
+func (p feeder) portion(ctx context.Context, from demand, i int, off int64, dst []byte) error {
+	r := p.request(from.maps, from.hurry)
+	if p.own(from.node) {
+		return p.pool.copies.readPortion(ctx, p.files, r, p.Each[i], off, dst)
+	}
+	return p.pool.peers.fetchPortion(ctx, from.node, r, off, dst)
+}
+
+// Look implements merging.Feed.
+func (p feeder) Look(ctx context.Context, i int, node string) error {
+	r := p.request([]int{i}, false)
+	if p.own(node) {
+		return p.pool.copies.look(ctx, p.files, r)
+	}
+	return p.pool.peers.lookAt(ctx, node, r)
+}
+
+// GaveUp implements merging.Feed.
+func (p feeder) GaveUp(ctx context.Context, i int, node string) bool {
+	return p.gaveUp(ctx, node, []int{i})
+}
+
+// slice is a column that has one of the pieces of some maps of the stage, and is measured.
+func (p *column) slice(ctx context.Context, piece uint64, maps state.Maps) (merging.Column, error) {
+	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: piece, Maps: maps}, pool: p.pool, files: p.files}
+	return feeder{one}, one.measurePieces(ctx)
 }

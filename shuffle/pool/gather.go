@@ -12,6 +12,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/mapfiles"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
 )
 
@@ -20,18 +21,23 @@ import (
 // guards what is known again of some maps.
 type column struct {
 	terms
-	Number uint64
-	Whole  bool // all parts, of one map
-	Maps   state.Maps
-	pieces []pieces.Piece // once they were asked for
-	next   uint64         // columns that come after this one, and are parts as it is
-	pool   *Pool
-	files  *files // of this node; nil if it keeps nothing
+	merging.Pieces
+	Whole bool   // all parts, of one map
+	next  uint64 // columns that come after this one, and are parts as it is
+	pool  *Pool
+	files *files // of this node; nil if it keeps nothing
 
 	again struct {
 		sync.Mutex
 		of map[int]state.Commit // those of which a node has given up a copy since
 	}
+}
+
+// A demand is a request to a node for maps. It is in a hurry if other nodes have them too.
+type demand struct {
+	node  string
+	maps  []int
+	hurry bool
 }
 
 // A nodeState says how soon a node is asked: those of the first are asked first.
@@ -46,33 +52,33 @@ const (
 // from divides maps that are wanted among the nodes that have a copy and have not failed:
 // this one, else one that is up, else one that was slow. A map of which no node is left is
 // an error.
-func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
-	failed.mu.Lock()
-	defer failed.mu.Unlock()
+func (p *column) from(wanted []int, failed *merging.Failures) ([]demand, error) {
+	why := failed.Now()
+	self := p.pool.config.Cluster.Self()
+	has := func(id string) bool { return why[id] != nil || id == self && p.files == nil }
 	up := up(p.pool.config.Nodes())
 	stateOf := func(id string) nodeState {
 		switch {
-		case failed.slow.are(id):
+		case p.pool.slow.are(id):
 			return isSlow
 		case !up[id]:
 			return isDown
 		}
 		return isUp
 	}
-	self := p.pool.config.Cluster.Self()
 	here, from := demand{node: self}, make(map[string]*demand)
 	for k, c := range p.now(wanted) {
 		i := wanted[k]
 		switch {
 		case len(c.Nodes) == 0:
 			return nil, lost(c)
-		case failed.of[self] == nil && slices.Contains(c.Nodes, self):
+		case !has(self) && slices.Contains(c.Nodes, self):
 			here.maps = append(here.maps, i)
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(c.Nodes), func(id string) bool { return failed.of[id] != nil })
+		left := slices.DeleteFunc(slices.Clone(c.Nodes), has)
 		if len(left) == 0 {
-			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, errors.Join(slices.Collect(maps.Values(failed.of))...))
+			return nil, fmt.Errorf("map %d of the shuffle pool: no node that has a copy gives it: %w", c.Map, p.refusals(why))
 		}
 		slices.SortStableFunc(left, func(a, b string) int { return cmp.Compare(stateOf(a), stateOf(b)) })
 		s := from[left[0]]
@@ -93,19 +99,19 @@ func (p *column) from(wanted []int, failed *failures) ([]demand, error) {
 	return all, nil
 }
 
-// every is the numbers of all maps.
-func (p *column) every() []int {
-	all := make([]int, p.Maps.Len())
-	for i := range all {
-		all[i] = i
+// refusals are why no node gives something.
+func (p *column) refusals(why map[string]error) error {
+	all := slices.Collect(maps.Values(why))
+	if p.files == nil {
+		all = append(all, errKeepsNothing)
 	}
-	return all
+	return errors.Join(all...)
 }
 
 // each has what is wanted of the maps of a node done by do. Where that fails, another node
 // that has a copy is asked; and the same one again, if it has learned that a copy is bad.
 func (p *column) each(ctx context.Context, wanted []int, do func(demand) error) error {
-	failed := p.failures()
+	failed := new(merging.Failures)
 	for len(wanted) > 0 {
 		from, err := p.from(wanted, failed)
 		if err != nil {
@@ -119,13 +125,23 @@ func (p *column) each(ctx context.Context, wanted []int, do func(demand) error) 
 			case ctx.Err() != nil:
 				return err
 			case !errors.Is(err, meta.ErrCorrupt) || !p.gaveUp(ctx, from[i].node, from[i].maps):
-				failed.add(from[i], err)
+				p.failed(failed, from[i], err)
 			}
 			wanted = append(wanted, from[i].maps...)
 		}
 		slices.Sort(wanted)
 	}
 	return nil
+}
+
+// failed notes what a demand has failed with. A node that was in a hurry may be slow: it is asked
+// again, and has time then, if no other is left.
+func (p *column) failed(all *merging.Failures, s demand, err error) {
+	if s.hurry && (errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrBusy)) {
+		p.pool.slow.add(s.node)
+		return
+	}
+	all.Add(s.node, err)
 }
 
 // asked is how many nodes a part asks at a time.
@@ -194,9 +210,6 @@ func (p *column) last(i int) state.Commit {
 	return p.Maps.At(i)
 }
 
-// number is the number of a map, which may be higher than how many there are before it.
-func (p *column) number(i int) uint64 { return p.Maps.At(i).Map }
-
 // own reports whether a node is this one.
 func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Self() }
 
@@ -212,8 +225,8 @@ func (p *column) request(maps []int, hurry bool) PieceRequest {
 
 // measurePieces finds how long the pieces are, and what they hash to.
 func (p *column) measurePieces(ctx context.Context) error {
-	p.pieces = make([]pieces.Piece, p.Maps.Len())
-	return p.each(ctx, p.every(), func(s demand) (err error) {
+	p.Each = make([]pieces.Piece, p.Maps.Len())
+	return p.each(ctx, p.Every(), func(s demand) (err error) {
 		var all []pieces.Piece
 		if p.own(s.node) {
 			all, err = p.measureHere(ctx, s.maps)
@@ -221,7 +234,7 @@ func (p *column) measurePieces(ctx context.Context) error {
 			all, err = p.pool.peers.measureAt(ctx, s.node, p.request(s.maps, s.hurry))
 		}
 		for k, one := range all {
-			p.pieces[s.maps[k]] = one
+			p.Each[s.maps[k]] = one
 		}
 		return err
 	})
@@ -254,34 +267,18 @@ func lost(c state.Commit) error {
 	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset JOB/STAGE", c.Map)
 }
 
-// lengthOfPieces is the number of bytes of all pieces.
-func (p *column) lengthOfPieces() int64 { return pieces.SizeOf(p.pieces) }
-
-// begins are where the pieces begin when those of some maps stand one after the other, and
-// where they end.
-func (p *column) begins(some []int) []int64 {
-	begin := make([]int64, len(p.pieces)+1)
-	for _, i := range some {
-		begin[i+1] = p.pieces[i].Size
-	}
-	for i := range p.pieces {
-		begin[i+1] += begin[i]
-	}
-	return begin
-}
-
 // gather writes the pieces of some maps into dst, one after the other.
 func (p *column) gather(ctx context.Context, wanted []int, dst []byte) error {
-	begin := p.begins(wanted)
+	begin := p.Begins(wanted)
 	return p.each(ctx, wanted, func(s demand) error {
 		for _, run := range runs(s.maps) { // pieces that stand one after the other come at once
 			r, first, last := p.request(run, s.hurry), run[0], run[len(run)-1]+1
 			at := dst[begin[first]:begin[last]]
 			if p.own(s.node) {
-				if err := p.pool.copies.read(ctx, p.files, r, p.pieces[first:last], at); err != nil {
+				if err := p.pool.copies.read(ctx, p.files, r, p.Each[first:last], at); err != nil {
 					return err
 				}
-			} else if err := p.pool.peers.fetch(ctx, s.node, r, p.pieces[first:last], at); err != nil {
+			} else if err := p.pool.peers.fetch(ctx, s.node, r, p.Each[first:last], at); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
 )
@@ -92,8 +93,8 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 		}
 	}
 	p := newPart(&column{
-		terms: termsOf(is), Number: number, Whole: true, Maps: state.MapsOf(c),
-		pieces: []pieces.Piece{{Size: c.Size, Sum: c.Sum, Begin: -1}}, pool: pool, files: f,
+		terms: termsOf(is), Whole: true, pool: pool, files: f,
+		Pieces: merging.Pieces{Number: number, Maps: state.MapsOf(c), Each: []pieces.Piece{{Size: c.Size, Sum: c.Sum, Begin: -1}}},
 	}, record.Spec{})
 	p.size = c.Size
 	return pool.maker.Open(ctx, p)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
 )
 
@@ -17,12 +18,12 @@ const (
 // A measurement has the pieces of a part, and its length.
 type measurement struct {
 	pieces []pieces.Piece
-	wants  wanted
+	wants  merging.Wanted
 	size   int64
 }
 
 // entries is the number of pieces and slices, which is bounded in all that is remembered.
-func (m measurement) entries() int { return len(m.pieces) + len(m.wants.slices) }
+func (m measurement) entries() int { return len(m.pieces) + m.wants.Len() }
 
 // A measured remembers what the pieces are of parts that were looked at last: a reader
 // asks several times how long a part is before it reads it. What a name stands for never

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 )
 
@@ -22,13 +23,21 @@ import (
 //     does not change. Only the copy that a piece is taken from may.
 //   - It holds no bytes: Fill writes them where it is told, and may be called again.
 type Part struct {
-	ranges
-	Offsets bool // where its records begin, or its maps' pieces
+	*column
+	merged  merging.Part // what becomes of its pieces
+	Offsets bool         // where its records begin, or its maps' pieces
 	size    int64
 }
 
 // newPart is the part that these pieces are, of records as a spec says.
-func newPart(p *column, s record.Spec) *Part { return &Part{ranges: ranges{merger: merger{p, s}}} }
+func newPart(p *column, s record.Spec) *Part {
+	return &Part{column: p, merged: p.pool.merges.Part(feeder{p}, p.by, s)}
+}
+
+// rangeOf has it be one of the ranges of a stage with these maps.
+func (p *Part) rangeOf(spec meta.Stage, maps state.Maps) {
+	p.merged.Range(merging.Stage{Number: p.Stage, Generation: p.Generation, Maps: maps, Parts: spec.Parts, Slices: spec.Slices(), Slice: p.slice})
+}
 
 // By is the number of its job, and the weight by which work for it counts.
 func (p *Part) By() (job, weight uint64) { return p.by.Job, p.by.Weight }
@@ -77,13 +86,13 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 		return nil, err
 	}
 	all := g.job.pool.config.State.Commits(g.number)
-	p := newPart(&column{terms: termsOf(is), Number: name.Number, Maps: all, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{terms: termsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all}, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
 		p.next = is.Spec.Parts - 1 - name.Number
 	}
 	if is.Spec.Records.Ranges {
-		p.of(is.Spec, all)
+		p.rangeOf(is.Spec, all)
 	}
 	if name.Ranged {
 		p.Maps = p.Maps.Between(name.From, name.To)
@@ -118,9 +127,9 @@ func (p *Part) measure(ctx context.Context) error {
 		}
 		p.pool.measured.put(name, known)
 	}
-	p.pieces, p.wants, p.size = known.pieces, known.wants, known.size
+	p.Each, p.merged.Wants, p.size = known.pieces, known.wants, known.size
 	if name != p.Name() {
-		p.size = p.sizeOfOffsets()
+		p.size, _ = p.merged.SizeOfOffsets(ctx) // of pieces, which are known
 	}
 	return nil
 }
@@ -128,19 +137,23 @@ func (p *Part) measure(ctx context.Context) error {
 // measureNow measures the part, as no measurement is remembered.
 func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 	var err error
-	if p.records.Ranges {
-		p.wants, err = p.wanted(ctx)
+	if p.merged.Records.Ranges {
+		p.merged.Wants, err = p.merged.Find(ctx)
 	} else {
 		err = p.measurePieces(ctx)
 	}
 	if err != nil {
 		return measurement{}, err
 	}
-	size := p.lengthOfPieces()
-	if p.records.Kind != meta.NoRecords {
-		size, err = p.sizeOf(ctx)
+	size := p.Bytes()
+	switch {
+	case p.merged.Records.Kind == meta.NoRecords:
+	case p.Offsets:
+		size, err = p.merged.SizeOfOffsets(ctx)
+	default:
+		size, err = p.merged.Size(ctx)
 	}
-	return measurement{p.pieces, p.wants, size}, err
+	return measurement{p.Each, p.merged.Wants, size}, err
 }
 
 // Fill writes the part into dst, whose length is Size: the maps' pieces in the order of
@@ -148,11 +161,11 @@ func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 	switch {
 	case p.Offsets:
-		err = p.fillOffsets(ctx, dst)
-	case p.merges():
-		err = p.merge(ctx, dst)
+		err = p.merged.Offsets(ctx, dst)
+	case p.merged.Merges():
+		err = p.merged.Merge(ctx, dst)
 	default:
-		err = p.gather(ctx, p.every(), dst)
+		err = p.gather(ctx, p.Every(), dst)
 	}
 	if err != nil {
 		p.pool.measured.forget(p.Name())

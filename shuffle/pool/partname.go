@@ -30,7 +30,7 @@ func (p *column) name() partName {
 // withPieces names the part whose pieces are to be known: that of offsets, if they are these of
 // pieces, is the part itself.
 func (p *Part) withPieces() partName {
-	if p.records.Kind == meta.NoRecords {
+	if p.merged.Records.Kind == meta.NoRecords {
 		return p.name()
 	}
 	return p.Name()

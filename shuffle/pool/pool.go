@@ -17,6 +17,7 @@ import (
 	"rankfs/meta/wire"
 	"rankfs/shuffle/groupcommit"
 	"rankfs/shuffle/memory"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/placement"
 	"rankfs/shuffle/report"
 	"rankfs/shuffle/turns"
@@ -124,15 +125,14 @@ type Pool struct {
 	uses    *uses.Uses
 	tails   tails
 	commits *groupcommit.Queue
-	merging mergeRoom
+	merges  *merging.Merges
 	tallies *tallies
 	born    time.Time
 
-	measured  measured
-	divisions divisions
-	slow      slowNodes
-	waits     report.Waits
-	refusals  report.Refusals
+	measured measured
+	slow     slowNodes
+	waits    report.Waits
+	refusals report.Refusals
 }
 
 // New makes a pool. Start begins what it does without being asked.
@@ -140,8 +140,9 @@ func New(c Config) *Pool {
 	if c.Forget == nil {
 		c.Forget = func() {}
 	}
-	p := &Pool{agreed: &agreed{c}, budget: memory.New(c.RAM, c.Used, c.Log), born: time.Now(), merging: newMergeRoom(c.RAM)}
+	p := &Pool{agreed: &agreed{c}, budget: memory.New(c.RAM, c.Used, c.Log), born: time.Now()}
 	p.local = newLocal(p.agreed, p.budget)
+	p.merges = merging.New(c.RAM, p.local.work)
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}

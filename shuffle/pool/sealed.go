@@ -11,6 +11,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 )
 
@@ -94,14 +95,14 @@ func (s *Sealed) Part(ctx context.Context, number uint64) (*Part, error) {
 // Records calls add with where records of the part are: n of them, each of so many bytes,
 // one after the other. An error of add is returned.
 func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64) error) (err error) {
-	switch size := int64(p.records.Size); {
-	case p.records.Kind == meta.NoRecords:
-		at := p.begins(p.every())
-		for i, one := range p.pieces {
+	switch size := int64(p.merged.Records.Size); {
+	case p.merged.Records.Kind == meta.NoRecords:
+		at := p.Begins(p.Every())
+		for i, one := range p.Each {
 			err = cmp.Or(err, add(at[i], one.Size, 1))
 		}
-	case p.records.Kind == meta.Fixed:
-		for i, one := range p.pieces {
+	case p.merged.Records.Kind == meta.Fixed:
+		for i, one := range p.Each {
 			if one.Size%size != 0 {
 				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset JOB/STAGE",
 					p.at(i).Map, one.Size, p.Number, size)
@@ -112,11 +113,11 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 		}
 	default:
 		begun, last := false, uint64(0)
-		late := p.runs(ctx, func(runs []record.Run) error {
+		late := p.merged.Runs(ctx, func(runs []record.Run) error {
 			if begun {
 				return fmt.Errorf("part %d %w: a copy was damaged of a map that was read, and is given up; do that again", p.Number, meta.ErrCorrupt)
 			}
-			return p.records.Begins(ctx, runs, func(at uint64) {
+			return p.merged.Records.Begins(ctx, runs, func(at uint64) {
 				if begun && err == nil {
 					err = add(int64(last), int64(at-last), 1)
 				}
@@ -135,8 +136,8 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 	switch {
 	case len(some) == 1 && some[0].Off == 0 && int64(len(some[0].To)) == p.size:
 		return p.Fill(ctx, some[0].To)
-	case p.merges():
-		err = p.runs(ctx, func(runs []record.Run) error { return p.records.MergeSome(ctx, runs, some) })
+	case p.merged.Merges():
+		err = p.merged.Runs(ctx, func(runs []record.Run) error { return p.merged.Records.MergeSome(ctx, runs, some) })
 	default:
 		err = p.readPieces(ctx, some)
 	}
@@ -149,16 +150,17 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // readPieces reads bytes of pieces that stand one after the other. Of a piece that is not
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
-	at, begins := p.begins(p.every()), []int64(nil)
-	one := &column{terms: p.terms, Number: p.Number, pool: p.pool, files: p.files}
+	at, begins := p.Begins(p.Every()), []int64(nil)
+	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: p.Number}, pool: p.pool, files: p.files}
 	var maps []state.Commit
-	for i, piece := range p.pieces {
+	for i, piece := range p.Each {
 		if some.Touch(at[i], at[i+1]) {
-			maps, begins, one.pieces = append(maps, p.at(i)), append(begins, at[i]), append(one.pieces, piece)
+			maps, begins, one.Each = append(maps, p.at(i)), append(begins, at[i]), append(one.Each, piece)
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	return (&merger{column: one}).inRuns(ctx, []*column{one}, one.stretches(), func(runs []record.Run) error {
+	whole := p.pool.merges.Part(feeder{one}, p.by, record.Spec{})
+	return whole.Runs(ctx, func(runs []record.Run) error {
 		left := some
 		for i, run := range runs {
 			for at := begins[i]; ; {
@@ -218,11 +220,9 @@ func (p *Part) Hosts() (hosts []string) {
 // are about equal.
 func (p *Part) perMap() []int64 {
 	all := make([]int64, p.Maps.Len())
-	for i, one := range p.pieces {
+	for i, one := range p.Each {
 		all[i] = one.Size
 	}
-	for _, s := range p.wants.slices {
-		all[s.of]++
-	}
+	p.merged.Wants.Count(all)
 	return all
 }

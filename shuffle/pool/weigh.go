@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/meta/state"
+	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 	"rankfs/shuffle/report"
 )
@@ -35,7 +36,7 @@ func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
 	case r.Stage.Spec.Records.Ranges && !r.Stage.Sealed:
 		r.Unweighed = errors.New("with by=range that is known once the stage is sealed")
 		return
-	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > mostSpans:
+	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > merging.MostSpans:
 		r.Unweighed = fmt.Errorf("%d maps of %d parts are too many to add up", len(commits), parts)
 		return
 	}
@@ -60,10 +61,10 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := &column{terms: termsOf(is), Whole: true, Maps: state.MapsOf(commits...), pool: g.job.pool, files: f}
+	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, pool: g.job.pool, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
-	return all, p.each(ctx, p.every(), func(s demand) (err error) {
+	return all, p.each(ctx, p.Every(), func(s demand) (err error) {
 		some := make([]int64, len(all))
 		if r := p.request(s.maps, s.hurry); p.own(s.node) {
 			err = p.pool.copies.weigh(ctx, f, r, some)
@@ -89,12 +90,8 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 		return nil, err
 	}
 	p := newPart(&column{terms: termsOf(is), pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
-	p.of(is.Spec, g.job.pool.config.State.Commits(g.number))
-	d, err := p.division(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return d.weights(), nil
+	p.rangeOf(is.Spec, g.job.pool.config.State.Commits(g.number))
+	return p.merged.Weights(ctx)
 }
 
 // State is the text of the file state, for a person.

@@ -1,11 +1,11 @@
-package pool
+package merging
 
 import (
+	"context"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
-	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -29,6 +29,13 @@ type stream struct {
 	sum      *xxhash.Digest
 	nodes    []string
 	looked   bool // at all of it, as it has a long record
+}
+
+// A feed is for what the streams of a merge fetch.
+type feed struct {
+	ctx    context.Context
+	merger *merger
+	failed *Failures
 }
 
 // A portion is some bytes of a piece, and room before them for the begin of a record.
@@ -72,7 +79,7 @@ func (s *stream) more() (buffer []byte, some bool, err error) {
 		}
 		n := len(b)
 		if !is.last {
-			n = s.merger.records.Whole(b)
+			n = s.merger.Records.Whole(b)
 		}
 		if s.rest = b[n:]; n == 0 && !is.last {
 			if err := s.long(is); err != nil {
@@ -111,11 +118,11 @@ func (s *stream) join(is *portion) ([]byte, error) {
 
 // cut cuts records to a range.
 func (s *stream) cut(b []byte, keys record.Range) ([]byte, error) {
-	b, err := s.merger.records.Cut(b, record.Range{From: keys.From})
+	b, err := s.merger.Records.Cut(b, record.Range{From: keys.From})
 	if err != nil {
 		return nil, err
 	}
-	some, err := s.merger.records.Cut(b, record.Range{To: keys.To})
+	some, err := s.merger.Records.Cut(b, record.Range{To: keys.To})
 	s.past = len(some) < len(b)
 	return some, err
 }
@@ -129,7 +136,7 @@ func (s *stream) long(is *portion) error {
 	}
 	s.looked = true
 	for _, node := range s.nodes {
-		if err := is.of.look(s.ctx, node); err != nil {
+		if err := is.of.of.Look(s.ctx, is.of.i, node); err != nil {
 			return s.fail(&badPiece{is.of, s.nodes})
 		}
 	}
@@ -186,7 +193,7 @@ func (s *stream) fetch() error {
 		is.bytes, s.left = b, s.left[1:]
 		return nil
 	}
-	piece := of.of.pieces[of.i]
+	piece := of.piece()
 	n := int(min(s.want, piece.Size-s.at))
 	if n > len(is.room)-is.head {
 		was := *is
@@ -197,7 +204,7 @@ func (s *stream) fetch() error {
 	}
 	is.bytes = is.room[is.head : is.head+n]
 	if n > 0 {
-		node, err := s.bring(of, s.at, is.bytes)
+		node, err := of.of.Bring(s.ctx, of.i, s.at, is.bytes, s.failed)
 		if err != nil {
 			return err
 		}
@@ -230,14 +237,14 @@ func (s *stream) close() {
 func (is *portion) reserve(p *merger, head, n int) error {
 	b, err := p.memory(int64(head + n))
 	if err == nil {
-		is.room, is.head, is.give = b, head, p.pool.merging.Charge(int64(head+n))
+		is.room, is.head, is.give = b, head, p.on.room.Charge(int64(head+n))
 	}
 	return err
 }
 
 func (is *portion) close() {
 	if is.give != nil {
-		memory.Unmap(is.room)
+		free(is.room)
 		is.give()
 	}
 }

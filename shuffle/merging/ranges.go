@@ -1,11 +1,10 @@
-package pool
+package merging
 
 import (
 	"cmp"
 	"context"
 	"slices"
 
-	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/record"
 )
@@ -13,8 +12,8 @@ import (
 // A map whose parts are ranges of keys has pieces that are no parts: its slices, and after
 // them their samples. Those of all maps of the stage say which keys a part has.
 
-// A wanted says which slices of which maps may have records of a part, whose keys are those.
-type wanted struct {
+// A Wanted says which slices of which maps may have records of a part, whose keys are those.
+type Wanted struct {
 	keys   record.Range
 	slices []slice // by number, and those of one number by map
 }
@@ -28,8 +27,18 @@ type slice struct {
 // cut reports whether it is to be seen which of its records belong to the part.
 func (s slice) cut() bool { return s.from || s.to }
 
+// Len is the number of the slices.
+func (w Wanted) Len() int { return len(w.slices) }
+
+// Count adds for each map the number of its slices.
+func (w Wanted) Count(perMap []int64) {
+	for _, s := range w.slices {
+		perMap[s.of]++
+	}
+}
+
 // keysOf is where the range cuts a slice.
-func (w wanted) keysOf(s slice) (r record.Range) {
+func (w Wanted) keysOf(s slice) (r record.Range) {
 	if s.from {
 		r.From = w.keys.From
 	}
@@ -43,19 +52,25 @@ func (w wanted) keysOf(s slice) (r record.Range) {
 // another part there are none.
 type ranges struct {
 	merger
-	stage state.Maps // all of the stage
-	parts uint64     // of the stage
-	cuts  uint64     // slices that each map has
-	wants wanted     // of the maps of the part
+	stage Stage
+	Wants Wanted // of the maps of the part
 }
 
-// of has a part be one of the ranges of a stage with these maps.
-func (p *ranges) of(spec meta.Stage, maps state.Maps) {
-	p.stage, p.cuts, p.parts = maps, spec.Slices(), spec.Parts
+// A Stage is one whose parts are ranges of keys. As often as it was reset, it is another one.
+type Stage struct {
+	Number, Generation uint64
+	Maps               state.Maps // all of them
+	Parts              uint64
+	Slices             uint64 // that each map has
+	// Slice is a column that has one of the pieces of some maps, and is measured.
+	Slice func(ctx context.Context, piece uint64, maps state.Maps) (Column, error)
 }
+
+// Range has a part be one of the ranges of a stage.
+func (p *ranges) Range(s Stage) { p.stage = s }
 
 // bySlice are the columns that have the slices of a number each.
-func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []*column, err error) {
+func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []Column, err error) {
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && all[n].number == all[0].number {
@@ -63,9 +78,9 @@ func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []*column, err
 		}
 		var maps []state.Commit
 		for _, s := range all[:n] {
-			maps = append(maps, p.Maps.At(int(s.of)))
+			maps = append(maps, p.Is().Maps.At(int(s.of)))
 		}
-		one, err := p.sliced(ctx, uint64(all[0].number), state.MapsOf(maps...))
+		one, err := p.stage.Slice(ctx, uint64(all[0].number), state.MapsOf(maps...))
 		if err != nil {
 			return nil, err
 		}
@@ -81,11 +96,11 @@ func (p *ranges) ranged(ctx context.Context, some []slice, f func(runs []record.
 	if err != nil {
 		return err
 	}
-	of, at := make([][]stretch, p.Maps.Len()), 0
+	of, at := make([][]stretch, p.Is().Maps.Len()), 0
 	for _, one := range parts {
-		for i := range one.pieces {
+		for i := range one.Is().Each {
 			is := some[at]
-			of[is.of] = append(of[is.of], stretch{one, i, p.wants.keysOf(is)})
+			of[is.of] = append(of[is.of], stretch{one, i, p.Wants.keysOf(is)})
 			at++
 		}
 	}
@@ -96,7 +111,7 @@ func (p *ranges) ranged(ctx context.Context, some []slice, f func(runs []record.
 // others it is known how long they are.
 func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 	var cut, whole []slice
-	for _, s := range p.wants.slices {
+	for _, s := range p.Wants.slices {
 		if s.cut() {
 			cut = append(cut, s)
 		} else {
@@ -109,7 +124,7 @@ func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 	}
 	known := int64(0)
 	for _, one := range parts {
-		known += one.lengthOfPieces()
+		known += one.Is().Bytes()
 	}
 	err = p.ranged(ctx, cut, func(runs []record.Run) error {
 		n = known
@@ -130,23 +145,23 @@ func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// wanted looks what the samples of all maps of the stage say of the part.
-func (p *ranges) wanted(ctx context.Context) (w wanted, err error) {
+// Find finds what the samples of all maps of the stage say of the part.
+func (p *ranges) Find(ctx context.Context) (w Wanted, err error) {
 	d, err := p.division(ctx)
 	if err != nil {
 		return w, err
 	}
-	keys, some := record.RangeOf(d.bounds, p.Number)
+	keys, some := record.RangeOf(d.bounds, p.Is().Number)
 	if !some {
 		return w, nil
 	}
 	w.keys = keys
-	before := p.stage.Len() // maps that stand before those of the part
-	if p.Maps.Len() > 0 {
-		before = p.stage.Between(0, p.Maps.At(0).Map).Len() - 1
+	before := p.stage.Maps.Len() // maps that stand before those of the part
+	if p.Is().Maps.Len() > 0 {
+		before = p.stage.Maps.Between(0, p.Is().Map(0)).Len() - 1
 	}
-	for i := range p.Maps.Len() {
-		span := d.spans[before+i][p.Number-d.first]
+	for i := range p.Is().Maps.Len() {
+		span := d.spans[before+i][p.Is().Number-d.first]
 		for number := span.First; number < span.End; number++ {
 			from, to := span.Cuts(number)
 			w.slices = append(w.slices, slice{uint32(number), uint32(i), from, to})

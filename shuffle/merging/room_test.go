@@ -1,4 +1,4 @@
-package pool
+package merging
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // waits until it is given back.
 func TestLongRecordsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &merger{column: &column{pool: &Pool{merging: newMergeRoom(4 << 20)}}}
+		p := &merger{Column: feeds{}, on: New(4<<20, nil)}
 		var is portion
 		if err := is.reserve(p, 0, 2<<20); err != nil {
 			t.Fatal(err)
@@ -37,3 +37,8 @@ func TestLongRecordsCount(t *testing.T) {
 		all()
 	})
 }
+
+// feeds is a column of no pieces.
+type feeds struct{ Column }
+
+func (feeds) Is() *Pieces { return new(Pieces) }

@@ -1,13 +1,12 @@
-package pool
+package merging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 
 	"rankfs/meta"
-	"rankfs/meta/state"
-	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -42,8 +41,8 @@ func (d *division) weights() []int64 {
 	return all
 }
 
-// mostSpans bounds those of all divisions that are remembered: 8 MiB.
-const mostSpans = 1 << 20
+// MostSpans bounds those of all divisions that are remembered: 8 MiB.
+const MostSpans = 1 << 20
 
 // divisions are the divisions of stages whose parts are read, so that samples are taken once for all
 // parts. The lock guards the fields below it; samples are taken without it.
@@ -112,7 +111,7 @@ func (d *divisions) end(name divisionName, one *taken) {
 		return
 	}
 	d.in, d.n = append(d.in, name), d.n+one.spans()
-	for d.n > mostSpans {
+	for d.n > MostSpans {
 		d.n -= d.of[d.in[0]].spans()
 		delete(d.of, d.in[0])
 		d.in = d.in[1:]
@@ -130,35 +129,35 @@ func (t *taken) spans() (n int) {
 // division divides the stage by the samples of all its maps: for the part; for all parts, and
 // remembered, if they are not too many.
 func (p *ranges) division(ctx context.Context) (*division, error) {
-	if uint64(p.stage.Len())*p.parts > mostSpans {
-		return p.sampled(ctx, p.Number, 1)
+	if uint64(p.stage.Maps.Len())*p.stage.Parts > MostSpans {
+		return p.sampled(ctx, p.Is().Number, 1)
 	}
-	return p.pool.divisions.get(ctx, divisionName{p.Stage, p.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.parts) })
+	return p.on.divisions.get(ctx, divisionName{p.stage.Number, p.stage.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.stage.Parts) })
 }
 
 // sampled looks at the samples of all maps of the stage: of as many maps at a time as memory has
 // room for, and of the last ones once, as it is known by them where parts begin.
 func (p *ranges) sampled(ctx context.Context, first, n uint64) (*division, error) {
-	maps := p.stage.Len()
-	d := &division{first: first, parts: n, spans: make([][]record.Span, maps), sizes: make([]int64, maps), slices: p.cuts}
+	maps := p.stage.Maps.Len()
+	d := &division{first: first, parts: n, spans: make([][]record.Span, maps), sizes: make([]int64, maps), slices: p.stage.Slices}
 	if maps == 0 {
 		return d, nil
 	}
 	var room []byte
-	sampler, err := p.records.Sampler(maps, p.cuts, func(n int64) (_ []byte, err error) {
+	sampler, err := p.Records.Sampler(maps, p.stage.Slices, func(n int64) (_ []byte, err error) {
 		room, err = p.memory(max(1, n))
 		return room, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer memory.Unmap(room)
+	defer free(room)
 	take := func(i int, m record.Samples) {
-		d.sizes[i] = p.stage.At(i).Size - int64(len(m))
+		d.sizes[i] = p.stage.Maps.At(i).Size - int64(len(m))
 		sampler.Add(i, m, d.sizes[i])
 	}
-	span := func(i int, m record.Samples) { d.spans[i] = p.records.Spans(m, d.bounds, first, n) }
-	some := max(1, int(p.pool.merging.large()/record.SamplesBytes(p.cuts)))
+	span := func(i int, m record.Samples) { d.spans[i] = p.Records.Spans(m, d.bounds, first, n) }
+	some := max(1, int(p.on.room.large()/record.SamplesBytes(p.stage.Slices)))
 	last := (maps - 1) / some * some
 	for from := 0; from < last; from += some {
 		if err := p.samples(ctx, from, from+some, each(take)); err != nil {
@@ -167,7 +166,7 @@ func (p *ranges) sampled(ctx context.Context, first, n uint64) (*division, error
 	}
 	err = p.samples(ctx, last, maps, func(from int, all []record.Samples) {
 		each(take)(from, all)
-		d.bounds = sampler.Bounds(p.parts)
+		d.bounds = sampler.Bounds(p.stage.Parts)
 		each(span)(from, all)
 	})
 	for from := 0; from < last && err == nil; from += some {
@@ -187,15 +186,15 @@ func each(one func(i int, m record.Samples)) func(from int, all []record.Samples
 
 // samples calls f with those of the maps of a stage from one to before another.
 func (p *ranges) samples(ctx context.Context, from, to int, f func(from int, all []record.Samples)) error {
-	one, err := p.sliced(ctx, p.cuts, p.stage.Between(p.stage.At(from).Map, p.stage.At(to-1).Map))
+	one, err := p.stage.Slice(ctx, p.stage.Slices, p.stage.Maps.Between(p.stage.Maps.At(from).Map, p.stage.Maps.At(to-1).Map))
 	if err != nil {
 		return err
 	}
-	return p.inMemory(ctx, []*column{one}, func(pieces held) error {
+	return p.inMemory(ctx, []Column{one}, func(pieces held) error {
 		var all []record.Samples
 		for i, b := range pieces[one] {
-			if int64(len(b)) != record.SamplesBytes(p.cuts) {
-				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.stage.At(from+i).Map, len(b))
+			if int64(len(b)) != record.SamplesBytes(p.stage.Slices) {
+				return meta.Worded(meta.ErrCorrupt, "map %d has samples of %d bytes, and not those of its slices", p.stage.Maps.At(from+i).Map, len(b))
 			}
 			all = append(all, b)
 		}
@@ -204,8 +203,14 @@ func (p *ranges) samples(ctx context.Context, from, to int, f func(from int, all
 	})
 }
 
-// sliced is a column that has one of the pieces of some maps.
-func (p *ranges) sliced(ctx context.Context, piece uint64, maps state.Maps) (*column, error) {
-	one := &column{terms: p.terms, Number: piece, Maps: maps, pool: p.pool, files: p.files}
-	return one, one.measurePieces(ctx)
+// Weights are about how many bytes the parts of the stage have.
+func (p *ranges) Weights(ctx context.Context) ([]int64, error) {
+	d, err := p.division(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.weights(), nil
 }
+
+// cause is why a context of a request has ended.
+func cause(ctx context.Context) error { return cmp.Or(ctx.Err(), context.Canceled) }

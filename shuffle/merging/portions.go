@@ -1,11 +1,10 @@
-package pool
+package merging
 
 import (
 	"context"
 	"errors"
 	"sync"
 
-	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
 
@@ -17,7 +16,7 @@ import (
 
 // inPortions calls f with runs whose pieces come in portions, as inRuns does.
 func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f func(runs []record.Run) error) error {
-	size := p.pool.merging.portion(len(of))
+	size := p.on.room.portion(len(of))
 	give, err := p.hold(ctx, portionsEach*size*int64(len(of)))
 	if err != nil {
 		return err
@@ -28,7 +27,7 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 		return err
 	}
 	defer done()
-	failed := p.failures()
+	failed := new(Failures)
 	for {
 		err := p.portioned(ctx, size, of, here, failed, f)
 		var bad *badPiece
@@ -43,14 +42,14 @@ func (p *merger) inPortions(ctx context.Context, of [][]stretch, here held, f fu
 func lengthOfAll(of [][]stretch) (n int64) {
 	for _, run := range of {
 		for _, s := range run {
-			n += s.of.pieces[s.i].Size
+			n += s.piece().Size
 		}
 	}
 	return n
 }
 
 // portioned does that once.
-func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *failures, f func(runs []record.Run) error) error {
+func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *Failures, f func(runs []record.Run) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	each := portionsEach * roomOf(size)
 	b, err := p.memory(each * int64(len(of)))
@@ -62,12 +61,12 @@ func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here
 	defer func() {
 		cancel()
 		all.end()
-		memory.Unmap(b)
+		free(b)
 	}()
 	runs := make([]record.Run, len(of))
 	for i, some := range of {
 		all.of[i] = newStream(feed{ctx, p, failed}, some, here, size, b[each*int64(i):each*int64(i+1)], all.queue)
-		runs[i].Map, runs[i].More = some[0].of.number(some[0].i), all.of[i].more
+		runs[i].Map, runs[i].More = some[0].of.Is().Map(some[0].i), all.of[i].more
 	}
 	all.begin()
 	err = p.guard(func() error { return f(runs) })
@@ -78,6 +77,9 @@ func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here
 	return err
 }
 
+// mostFetched is how many portions a merge fetches at a time.
+const mostFetched = 16
+
 // streams are the runs of a merge. Some portions are fetched at a time, of each run one at
 // most.
 type streams struct {
@@ -87,7 +89,7 @@ type streams struct {
 }
 
 func (all *streams) begin() {
-	for range min(asked, len(all.of)) {
+	for range min(mostFetched, len(all.of)) {
 		all.work.Go(func() {
 			for s := range all.queue {
 				s.came <- s.fetch()

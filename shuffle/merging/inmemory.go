@@ -1,35 +1,26 @@
-package pool
+package merging
 
 import (
 	"context"
-	"slices"
 
-	"rankfs/shuffle/mapfiles"
-	"rankfs/shuffle/memory"
 	"rankfs/shuffle/record"
 )
-
-// A merger brings pieces into memory beside the heap, where they are read as records.
-type merger struct {
-	*column
-	records record.Spec // what they are made of
-}
 
 // inRuns calls f with runs that have these stretches of some columns: at once if memory has room
 // for that, else in portions. What f was given is right if there is no error. It is called again,
 // with all runs from their beginning, if a copy was damaged.
-func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f func(runs []record.Run) error) error {
+func (p *merger) inRuns(ctx context.Context, parts []Column, of [][]stretch, f func(runs []record.Run) error) error {
 	lent := lend(parts)
 	defer lent.give()
-	if lent.left > p.pool.merging.large() {
+	if lent.left > p.on.room.large() {
 		return p.inPortions(ctx, of, lent.pieces, f)
 	}
 	return p.atOnce(ctx, lent, func(all held) error {
 		runs := make([]record.Run, len(of))
 		for i, some := range of {
-			runs[i].Map = some[0].of.number(some[0].i)
+			runs[i].Map = some[0].of.Is().Map(some[0].i)
 			for _, s := range some {
-				b, err := p.records.Cut(all[s.of][s.i], s.keys)
+				b, err := p.Records.Cut(all[s.of][s.i], s.keys)
 				if err != nil {
 					return err
 				}
@@ -42,7 +33,7 @@ func (p *merger) inRuns(ctx context.Context, parts []*column, of [][]stretch, f 
 
 // inMemory calls f with the pieces of some columns, which are checked: where
 // they are in memory of this node, else in memory beside the heap.
-func (p *merger) inMemory(ctx context.Context, parts []*column, f func(all held) error) error {
+func (p *merger) inMemory(ctx context.Context, parts []Column, f func(all held) error) error {
 	lent := lend(parts)
 	defer lent.give()
 	return p.atOnce(ctx, lent, f)
@@ -61,17 +52,18 @@ func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) 
 		if err != nil {
 			return err
 		}
-		defer memory.Unmap(b)
+		defer free(b)
 		for _, one := range lent.parts {
 			left := lent.lacks[one]
-			begin := one.begins(left)
-			if err := one.gather(ctx, left, b[:begin[len(one.pieces)]]); err != nil {
+			begin := one.Is().Begins(left)
+			end := begin[len(begin)-1]
+			if err := one.Gather(ctx, left, b[:end]); err != nil {
 				return err
 			}
 			for _, k := range left {
 				lent.pieces[one][k] = b[begin[k]:begin[k+1]:begin[k+1]]
 			}
-			b = b[begin[len(one.pieces)]:]
+			b = b[end:]
 		}
 	}
 	done, err := p.work(ctx, lent.bytes())
@@ -85,47 +77,31 @@ func (p *merger) atOnce(ctx context.Context, lent lent, f func(all held) error) 
 // bytes are the bytes of all pieces.
 func (l lent) bytes() (n int64) {
 	for _, one := range l.parts {
-		n += one.lengthOfPieces()
+		n += one.Is().Bytes()
 	}
 	return n
 }
 
-// stretches are the pieces, each a run.
-func (p *column) stretches() [][]stretch {
-	all := make([][]stretch, len(p.pieces))
-	for i := range all {
-		all[i] = []stretch{{of: p, i: i}}
-	}
-	return all
-}
-
 // held are pieces of columns that are in memory, and are right.
-type held map[*column][][]byte
-
-// A stretch is a piece of a part, as much of it as a range of keys has.
-type stretch struct {
-	of   *column
-	i    int
-	keys record.Range
-}
+type held map[Column][][]byte
 
 // lent are the pieces of columns that are in memory of this node until they are given back.
 type lent struct {
-	parts  []*column
+	parts  []Column
 	pieces held
-	lacks  map[*column][]int // those that are not
-	left   int64             // bytes of these
+	lacks  map[Column][]int // those that are not
+	left   int64            // bytes of these
 	give   func()
 }
 
-func lend(parts []*column) lent {
-	all := lent{parts, make(held, len(parts)), make(map[*column][]int), 0, func() {}}
+func lend(parts []Column) lent {
+	all := lent{parts, make(held, len(parts)), make(map[Column][]int), 0, func() {}}
 	for _, one := range parts {
-		here, give := one.lent()
+		here, give := one.Lend()
 		for k := range here {
 			if here[k] == nil {
 				all.lacks[one] = append(all.lacks[one], k)
-				all.left += one.pieces[k].Size
+				all.left += one.Is().Each[k].Size
 			}
 		}
 		all.pieces[one] = here
@@ -133,20 +109,4 @@ func lend(parts []*column) lent {
 		all.give = func() { give(); before() }
 	}
 	return all
-}
-
-// lent are the pieces that are in memory of this node, and are right, until they are given
-// back; nil for one that is not.
-func (p *column) lent() (pieces [][]byte, give func()) {
-	pieces = make([][]byte, len(p.pieces))
-	if len(pieces) > mapfiles.MostLent || p.files == nil {
-		return pieces, func() {}
-	}
-	loan := p.files.maps.Lend()
-	for i := range pieces {
-		if c := p.at(i); slices.ContainsFunc(c.Nodes, p.own) {
-			pieces[i] = loan.Piece(p.of(), c, p.pieces[i])
-		}
-	}
-	return pieces, loan.Give
 }
