@@ -49,9 +49,9 @@ const (
 	blockBytes = 4096
 	RestTime   = 30 * time.Second // as long a disk that failed is left alone
 
-	// How long a disk may be silent: before its directory of a job is there, and amid other work.
-	jobPatience = 10 * time.Second
-	patience    = 30 * time.Second
+	// How long a disk may be silent: before a directory of its own is open, and amid other work.
+	openPatience = 10 * time.Second
+	patience     = 30 * time.Second
 )
 
 // ErrSilent is for work on a disk that does not answer.
@@ -60,38 +60,67 @@ var ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle p
 // Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
 // same one: each has its own below that.
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
-	dir := filepath.Join(at, "pool-"+self)
-	for _, made := range []string{at, dir} {
-		if err := meta.MakeDir(made); err != nil {
-			return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err)
+	d := &Disk{bytes: bytes, log: log}
+	d.mu.lasting, d.mu.stay = make(map[string]bool), make(map[uint64]bool)
+	open := func(w *slowdisk.Work) (*os.Root, error) { return openRoot(w, at, filepath.Join(at, "pool-"+self)) }
+	root, err := slowdisk.Run(context.Background(), &d.works, openPatience, open, func(late *os.Root) { late.Close() })
+	if err == nil {
+		used := func(w *slowdisk.Work) (sum int64, err error) {
+			err = each(w, root, ".", func(_ string, bytes int64) error {
+				sum += bytes
+				return nil
+			})
+			return sum, err
 		}
+		d.root = root
+		d.mu.used, err = slowdisk.Run(context.Background(), &d.works, openPatience, used, nil)
 	}
-	root, err := os.OpenRoot(dir)
+	if err == slowdisk.ErrSilent {
+		err = ErrSilent
+	}
 	if err != nil {
-		return nil, fmt.Errorf("directory of the shuffle pool: %w", err)
+		return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err) // root goes with the garbage
 	}
-	is := &Disk{root: root, bytes: bytes, log: log}
-	is.mu.lasting, is.mu.stay = make(map[string]bool), make(map[uint64]bool)
-	is.mu.used, err = usage(root, ".")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("directory of the shuffle pool: %w", err), root.Close())
-	}
-	return is, nil
+	return d, nil
 }
 
-// usage is the number of bytes of files below a directory.
-func usage(root *os.Root, dir string) (sum int64, err error) {
-	err = fs.WalkDir(root.FS(), dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
+// openRoot opens the last of directories that are made.
+func openRoot(w *slowdisk.Work, dirs ...string) (root *os.Root, err error) {
+	for _, dir := range dirs {
+		if err := w.Do(func() error { return meta.MakeDir(dir) }); err != nil {
+			return nil, err
 		}
-		info, err := e.Info()
-		if err == nil {
-			sum += Blocks(info.Size())
-		}
+	}
+	err = w.Do(func() (err error) {
+		root, err = os.OpenRoot(dirs[len(dirs)-1])
 		return err
 	})
-	return sum, err
+	return root, err
+}
+
+// each calls f with each file below a directory, if there is one, and its bytes. A disk that takes
+// long for all of them is not silent.
+func each(w *slowdisk.Work, root *os.Root, dir string, f func(name string, bytes int64) error) error {
+	there := func(err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return w.Do(func() error {
+		return fs.WalkDir(root.FS(), dir, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return there(err)
+			}
+			return w.Do(func() error {
+				info, err := e.Info()
+				if err == nil {
+					err = f(name, Blocks(info.Size()))
+				}
+				return there(err)
+			})
+		})
+	})
 }
 
 // Blocks are so many bytes of a file in whole blocks, as they are counted.
@@ -165,7 +194,7 @@ func (d *Disk) Jobs() (numbers []uint64) {
 // Job opens the directory of a job, which is made.
 func (d *Disk) Job(number uint64) (*os.Root, error) {
 	open := slowdisk.Once(func() (*os.Root, error) { return d.openJob(number) })
-	root, err := slowdisk.Run(context.Background(), &d.works, jobPatience, open, func(late *os.Root) { late.Close() })
+	root, err := slowdisk.Run(context.Background(), &d.works, openPatience, open, func(late *os.Root) { late.Close() })
 	return root, d.answer(err)
 }
 
@@ -207,19 +236,15 @@ func (d *Disk) DropAgain() bool {
 // Remove removes a directory below one of its own.
 func (d *Disk) Remove(root *os.Root, name string) error {
 	return d.Do(context.Background(), func(w *slowdisk.Work) error {
-		bytes := int64(0)
-		err := w.Do(func() (err error) {
-			bytes, err = usage(root, name)
+		err := each(w, root, name, func(file string, bytes int64) error {
+			err := root.Remove(file)
+			if err == nil {
+				d.Give(bytes)
+			}
 			return err
 		})
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		d.forget(filepath.Join(root.Name(), name))
-		if err = errors.Join(err, w.Do(func() error { return root.RemoveAll(name) })); err == nil {
-			d.Give(bytes)
-		}
-		return err
+		return errors.Join(err, w.Do(func() error { return root.RemoveAll(name) }))
 	})
 }
 

@@ -255,3 +255,18 @@ func TestADiskOfThePoolIsSilent(t *testing.T) {
 	}
 	sh(t, `fsfreeze -u "$2"; rm -r "$1/shuffle/job"; while grep -q "$3/pool" /proc/self/mounts; do sleep 0.1; done`, n.mount, disk, n.state)
 }
+
+// A daemon whose directory is to be made on a disk that does not answer does not begin, and
+// whoever mounts is told why, though it cannot end before the disk answers.
+func TestAMountOnASilentDisk(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	disk := newDisk(t, n, 24)
+	sh(t, `fsfreeze -f "$1"`, disk)
+	r := n.refused("--background", "--pool-ram", "64MiB", "--pool-nvme", disk+"/pool:16MiB")
+	sh(t, `fsfreeze -u "$1"; flock -w 60 "$2/lock" true`, disk, n.state)
+	if r.code == 0 || !strings.Contains(r.err, "the disk of the shuffle pool does not answer") {
+		t.Errorf("it says %v", r)
+	}
+	n.startPool("--pool-nvme", disk+"/pool:16MiB")
+}

@@ -160,12 +160,25 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	return toldError{o}
 }
 
-// end stops a child that is of no use and waits for it.
+// end stops a child that is of no use and waits for it; not for long for one that cannot even be
+// killed, as a disk does not answer it.
 func end(child *exec.Cmd) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = child.Wait()
+	}()
 	_ = child.Process.Signal(syscall.SIGTERM)
-	kill := time.AfterFunc(endTime, func() { _ = child.Process.Kill() })
-	defer kill.Stop()
-	_ = child.Wait()
+	select {
+	case <-ended:
+		return
+	case <-time.After(endTime):
+	}
+	_ = child.Process.Kill()
+	select {
+	case <-ended:
+	case <-time.After(endTime):
+	}
 }
 
 // openLog opens the log in the state directory, or nothing if that cannot be
