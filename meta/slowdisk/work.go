@@ -68,10 +68,12 @@ func (w *Work) endCall() {
 
 // Give copies bytes to memory that others own.
 func (w *Work) Give(to, from []byte) error {
-	if !w.touch() {
-		return errLeft
+	if w != nil {
+		if !w.touch() {
+			return errLeft
+		}
+		defer w.endTouch()
 	}
-	defer w.endTouch()
 	copy(to, from)
 	return nil
 }
