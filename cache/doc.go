@@ -26,7 +26,7 @@
 // waits). Where the series copies
 // from inputs, the worker makes each of these ready in the same way first (inputs.go).
 //
-// Files call each other one way only: what several call stands in the lowest of them.
+// Files know each other one way only: what several name stands in the lowest of them.
 //
 // The lock, what it guards, and the order of locks are in guarded.go.
 //

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
-	"rankfs/meta/slowdisk"
 )
 
 // A Dir is a directory for slabs and its budget in real bytes: blocks on disk,
@@ -81,27 +80,6 @@ func (c Config) Check() error {
 		seen[path] = true
 	}
 	return nil
-}
-
-// Try says why New would fail by what is on the disks now, and makes nothing there.
-func (c Config) Try() error {
-	c.Log = nil // New says it of one that is suspended
-	c, err := c.withDefaults()
-	if err != nil {
-		return err
-	}
-	first := make(map[spot]string)
-	return c.enter(func(dir Dir) error {
-		at, err := watch(newHealth(dir.Path, c), slowdisk.Once(func() (spot, error) { return tryPlace(dir.Path) }), nil)
-		if err != nil {
-			return err
-		}
-		if other := first[at]; other != "" {
-			return meta.Worded(meta.ErrInvalid, "it is %s by another name: give it once, with one budget", other)
-		}
-		first[at] = dir.Path
-		return nil
-	})
 }
 
 // enter has all directories entered, and fails if one of them cannot be a directory of the

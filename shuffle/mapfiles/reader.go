@@ -4,31 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
-
-// A Reader reads the maps that are here. None is used unchecked: a table against what was
-// agreed on, bytes against the table. The lock guards what is known of tables; they are read
-// without it.
-type Reader struct {
-	places
-
-	mu struct {
-		sync.Mutex
-		tables map[string]bool // those that are known to be what was agreed on
-	}
-}
-
-// A Part is what is wanted of a map of a stage: its piece of that part, or if Whole all of it.
-type Part struct {
-	Stage, Number uint64
-	Whole         bool
-}
 
 // Measure says what a map has of some parts, from that one on, into one of a length for each.
 func (f *Reader) Measure(of Part, c state.Commit, parts []pieces.Piece) error {

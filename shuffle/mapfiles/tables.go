@@ -3,12 +3,31 @@ package mapfiles
 import (
 	"fmt"
 	"io"
+	"sync"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/openmaps"
 	"rankfs/shuffle/pieces"
 )
+
+// A Reader reads the maps that are here. None is used unchecked: a table against what was
+// agreed on, bytes against the table. The lock guards what is known of tables; they are read
+// without it.
+type Reader struct {
+	places
+
+	mu struct {
+		sync.Mutex
+		tables map[string]bool // those that are known to be what was agreed on
+	}
+}
+
+// A Part is what is wanted of a map of a stage: its piece of that part, or if Whole all of it.
+type Part struct {
+	Stage, Number uint64
+	Whole         bool
+}
 
 // check reads the table of a map.
 func (f *Reader) check(m *openmaps.Map, name string, c state.Commit) (pieces.Table, error) {
