@@ -97,3 +97,6 @@ func (f *Failures) Now() map[string]error {
 	defer f.mu.Unlock()
 	return f.of
 }
+
+// held are pieces of columns that are in memory, and are right.
+type held map[Column][][]byte

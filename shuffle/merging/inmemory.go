@@ -82,9 +82,6 @@ func (l lent) bytes() (n int64) {
 	return n
 }
 
-// held are pieces of columns that are in memory, and are right.
-type held map[Column][][]byte
-
 // lent are the pieces of columns that are in memory of this node until they are given back.
 type lent struct {
 	parts  []Column

@@ -26,11 +26,6 @@ func New(ram int64, processors *turns.Shares) *Merges {
 	return &Merges{room: newRoom(ram), processors: processors}
 }
 
-// Part is a part whose pieces a column has, of records as a spec says.
-func (m *Merges) Part(c Column, by turns.Party, records record.Spec) Part {
-	return Part{ranges{merger: merger{c, records, m, by}}}
-}
-
 // A merger brings pieces into memory beside the heap, where they are read as records.
 type merger struct {
 	Column

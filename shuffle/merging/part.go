@@ -7,7 +7,13 @@ import (
 
 	"rankfs/meta"
 	"rankfs/shuffle/record"
+	"rankfs/shuffle/turns"
 )
+
+// Part is a part whose pieces a column has, of records as a spec says.
+func (m *Merges) Part(c Column, by turns.Party, records record.Spec) Part {
+	return Part{ranges{merger: merger{c, records, m, by}}}
+}
 
 // A Part is what becomes of the pieces of a column.
 type Part struct{ ranges }

@@ -1,7 +1,6 @@
 package merging
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -143,30 +142,4 @@ func (p *ranges) rangedSize(ctx context.Context) (n int64, err error) {
 		return nil
 	})
 	return n, err
-}
-
-// Find finds what the samples of all maps of the stage say of the part.
-func (p *ranges) Find(ctx context.Context) (w Wanted, err error) {
-	d, err := p.division(ctx)
-	if err != nil {
-		return w, err
-	}
-	keys, some := record.RangeOf(d.bounds, p.Is().Number)
-	if !some {
-		return w, nil
-	}
-	w.keys = keys
-	before := p.stage.Maps.Len() // maps that stand before those of the part
-	if p.Is().Maps.Len() > 0 {
-		before = p.stage.Maps.Between(0, p.Is().Map(0)).Len() - 1
-	}
-	for i := range p.Is().Maps.Len() {
-		span := d.spans[before+i][p.Is().Number-d.first]
-		for number := span.First; number < span.End; number++ {
-			from, to := span.Cuts(number)
-			w.slices = append(w.slices, slice{uint32(number), uint32(i), from, to})
-		}
-	}
-	slices.SortFunc(w.slices, func(a, b slice) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.of, b.of)) })
-	return w, nil
 }
