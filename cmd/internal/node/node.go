@@ -107,28 +107,23 @@ type asked struct {
 func (a *asked) calls() map[string]group.Handler {
 	return map[string]group.Handler{
 		dispatch.CallTake: a.leader.Take, dispatch.CallPeek: a.leader.Peek,
-		catalog.CallServed: a.served, catalog.CallChanged: a.changed, admin.CallSummary: a.summary,
+		catalog.CallServed: a.ofCatalog((*catalog.Catalog).Served), catalog.CallChanged: a.ofCatalog((*catalog.Catalog).Changed),
+		admin.CallSummary: a.summary,
 	}
 }
 
 var errEarly = meta.Worded(meta.ErrUnavailable, "this node begins")
 
-// served answers another node once this one serves a dataset.
-func (a *asked) served(ctx context.Context, _ string, request json.RawMessage) (any, error) {
-	c := a.catalog.Load()
-	if c == nil {
-		return nil, errEarly
+// ofCatalog answers another node: once this one serves a dataset, or whether a source that it
+// alone has is what was indexed.
+func (a *asked) ofCatalog(answer func(*catalog.Catalog, context.Context, json.RawMessage) error) group.Handler {
+	return func(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+		c := a.catalog.Load()
+		if c == nil {
+			return nil, errEarly
+		}
+		return nil, answer(c, ctx, request)
 	}
-	return nil, c.Served(ctx, request)
-}
-
-// changed tells another node whether a source that this one alone has is what was indexed.
-func (a *asked) changed(ctx context.Context, _ string, request json.RawMessage) (any, error) {
-	c := a.catalog.Load()
-	if c == nil {
-		return nil, errEarly
-	}
-	return nil, c.Changed(ctx, request)
 }
 
 // summary answers another node with the status of this one in short.
