@@ -134,6 +134,27 @@ func TestDiskStuck(t *testing.T) {
 	k.stop()
 }
 
+// What was begun on a disk before it fell silent is removed when it answers.
+func TestDiskStuckInAWrite(t *testing.T) {
+	i := newImage(t, 32)
+	k := two(t, i)
+	err := k.Fill(key(1), 100<<10, func([]byte) error {
+		i.ioctl(freeze, 0)
+		k.put(2, 100<<10) // finds that out
+		return errors.New("no bytes")
+	}, nil)
+	if s := k.Stats(); err == nil || s[0].Fault == nil || s[1].Slabs != 1 {
+		t.Errorf("%v: %+v", err, s)
+	}
+	thaw(i.mnt)
+	k.untilUsed()
+	k.untilCounted(i.slab)
+	if left, _ := filepath.Glob(i.slab + "/.part-*"); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+	k.stop()
+}
+
 // A disk that turns read-only is read, and not written to.
 func TestDiskReadOnly(t *testing.T) {
 	i := newImage(t, 32)
