@@ -155,7 +155,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	if t := g.job.pool.tails.take(ctx, f, from); s.file == s.source {
 		s.ahead = t
 	}
-	if _, err := f.reserve(ctx, g.job, from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
+	if _, err := f.promised.Reserve(ctx, g.job.ofQuota(), from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
@@ -179,7 +179,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		}
 		return errors.Join(s.unname(c), f.remove(g.number, a))
 	}
-	f.spent(from, c.Size*int64(len(c.Nodes)))
+	f.promised.Spent(from, c.Size*int64(len(c.Nodes)))
 	defer func() {
 		within, cancel := context.WithTimeout(ctx, agreeTime)
 		defer cancel()
@@ -215,7 +215,7 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 		return err
 	}
 	if won, ok := g.winner(a.Map); ok && won.Attempt == a.Number && won.Writer == g.job.pool.config.Cluster.Self() {
-		f.spent(from, won.Size*int64(len(won.Nodes)))
+		f.promised.Spent(from, won.Size*int64(len(won.Nodes)))
 	}
 	return f.remove(g.number, a)
 }

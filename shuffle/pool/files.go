@@ -19,6 +19,7 @@ import (
 	"rankfs/shuffle/disk"
 	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/memory"
+	"rankfs/shuffle/quota"
 	"rankfs/shuffle/turns"
 )
 
@@ -34,7 +35,7 @@ type files struct {
 	made       made
 	work       *turns.Shares
 	inspecting chan struct{} // has room for one
-	promised   promises
+	promised   *quota.Promises
 	spread     spread
 }
 
@@ -110,7 +111,6 @@ func openFiles(dir string, number uint64, ram *memory.Budget) (*files, error) {
 		return nil, errors.Join(errors.New("nothing is mounted there any more"), root.Close(), os.Remove(dir))
 	}
 	f := &files{Share: &memory.Share{Dir: dir}, root: root, number: number, inspecting: make(chan struct{}, 1)}
-	f.promised.asking = make(chan struct{}, 1)
 	f.Names.Init(commitTime)
 	f.maps = mapfiles.New(root, ram, &f.Names)
 	return f, nil

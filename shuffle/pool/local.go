@@ -188,6 +188,7 @@ func (l *local) has(number uint64) *files {
 func (l *local) add(f *files) {
 	l.budget.Add(f.Share)
 	f.work = l.work
+	f.promise(l.agreed)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.jobs[f.number] = f

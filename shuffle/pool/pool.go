@@ -19,6 +19,7 @@ import (
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/placement"
+	"rankfs/shuffle/quota"
 	"rankfs/shuffle/report"
 	"rankfs/shuffle/turns"
 	"rankfs/shuffle/uses"
@@ -35,7 +36,7 @@ type State interface {
 	Commits(stage uint64) state.Maps
 	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
 	Blobs(stage uint64, dir string) []state.Blob
-	PoolLeft(job string) int64 // of its quota
+	quota.State
 	HostOf(node string) string // empty if it is not known
 	Changed() <-chan struct{}
 	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
