@@ -27,17 +27,17 @@ import (
 
 // State is the state of the cluster, as far as this node knows it.
 type State interface {
-	PoolJobs() []state.PoolJob
-	PoolJob(name string) (state.PoolJob, bool)
+	Jobs
 	PoolTotals() map[uint64]state.PoolTotal // by the job's number
-	Stages(job uint64) []state.PoolStage
-	Stage(job uint64, name string) (state.PoolStage, bool)
-	Commit(stage, number uint64) (state.Commit, bool)
-	Commits(stage uint64) state.Maps
-	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
-	Blobs(stage uint64, dir string) []state.Blob
+	Committed
+	BlobNames
 	quota.State
+	Changes
 	HostOf(node string) string // empty if it is not known
+}
+
+// Changes says when there is something new.
+type Changes interface {
 	Changed() <-chan struct{}
 	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
 }

@@ -52,9 +52,15 @@ func Keepers(nodes []state.Node, self string) (all []placement.Node) {
 	return all
 }
 
+// JobsAndMaps are those that the cluster has.
+type JobsAndMaps interface {
+	Jobs
+	Committed
+}
+
 // Leaving counts the maps on a node of which other nodes have too few copies as yet, and says
 // whether one of those has room for any of it, as far as the cluster knows.
-func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64, fits bool) {
+func Leaving(s JobsAndMaps, nodes []state.Node, node string) (maps int, bytes int64, fits bool) {
 	active, hosts := activeNodes(Keepers(nodes, "")), max(1, Hosts(nodes))
 	delete(active, node)
 	free := freeOf(s, nodes)
@@ -72,7 +78,7 @@ func Leaving(s State, nodes []state.Node, node string) (maps int, bytes int64, f
 }
 
 // freeOf is the room left, at most, of nodes that take copies, or will when they are up.
-func freeOf(s State, nodes []state.Node) map[string]int64 {
+func freeOf(s JobsAndMaps, nodes []state.Node) map[string]int64 {
 	free := make(map[string]int64)
 	for _, n := range nodes {
 		if n.Pool > 0 && !n.Drained && !(n.Up && n.PoolFull) {
@@ -90,7 +96,7 @@ func freeOf(s State, nodes []state.Node) map[string]int64 {
 }
 
 // commitsOf are all maps of all stages.
-func commitsOf(s State) iter.Seq2[state.PoolStage, state.Commit] {
+func commitsOf(s JobsAndMaps) iter.Seq2[state.PoolStage, state.Commit] {
 	return func(yield func(state.PoolStage, state.Commit) bool) {
 		for _, j := range s.PoolJobs() {
 			for _, g := range s.Stages(j.Number) {
