@@ -186,8 +186,8 @@ func TestAJobOfManySeries(t *testing.T) {
 		first  [2]int
 	}{
 		{"one beside many", [2]float64{1, 1}, [2]int{60, 1}, 1, [2]int{0, 7}},
-		{"many beside many", [2]float64{1, 1}, [2]int{60, 60}, 20, [2]int{16, 24}},
-		{"many beside many of less weight", [2]float64{1, 0.25}, [2]int{120, 120}, 25, [2]int{55, 110}},
+		{"many beside many", [2]float64{1, 1}, [2]int{60, 60}, 20, [2]int{12, 28}},
+		{"many beside many of less weight", [2]float64{1, 0.25}, [2]int{160, 60}, 25, [2]int{55, 145}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
