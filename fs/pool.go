@@ -18,20 +18,20 @@ type Pool interface {
 	RemoveJob(ctx context.Context, name string) error
 }
 
-// A PoolJob is one directory of the pool.
-type PoolJob interface {
-	poolNamed // no other job had its number, or will
-	Owner() (uid, gid uint32)
+// A PoolJob is one directory of the pool: what never changes of it, and what has its files.
+type PoolJob struct {
+	PoolNamed        // no other job had its number, or will
+	UID, GID  uint32 // its owner
 	// Files is where this node has the files of the job: the directory scratch, and
 	// those of stages.
-	Files() (*os.Root, error)
+	Files func() (*os.Root, error)
 	PoolUses
 	PoolStages
-	Blobs() PoolBlobs
+	Blobs PoolBlobs
 }
 
-// A poolNamed is a job or a stage.
-type poolNamed interface {
+// PoolNamed is a job or a stage, as the cluster knows it.
+type PoolNamed interface {
 	Number() uint64
 	// Stands reports whether the cluster has it still, as far as this node knows.
 	Stands() bool
@@ -93,19 +93,19 @@ type PoolBlob struct {
 	PoolMap
 }
 
-// A PoolStage is one stage of a job.
-type PoolStage interface {
-	poolNamed
+// A PoolStage is one stage of a job: what has its files.
+type PoolStage struct {
+	PoolNamed
 	// Generation counts the resets of the stage, and its other specs: of an older one
 	// parts and maps are stale.
-	Generation() uint64
+	Generation func() uint64
 	// Refused notes why something that a program asked of the stage was refused, for
 	// the text of the file state.
-	Refused(what string, err error)
-	Texts() PoolTexts
-	Attempts() PoolAttempts
-	Maps() PoolMaps
-	Parts() PoolParts
+	Refused  func(what string, err error)
+	Texts    PoolTexts
+	Attempts PoolAttempts
+	Maps     PoolMaps
+	Parts    PoolParts
 }
 
 // PoolTexts have the bytes of the files spec and state of a stage.

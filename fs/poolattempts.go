@@ -35,7 +35,7 @@ func (n *ofStage) inAttempts(f func(root ownFiles, dir string) error) syscall.Er
 	if err != nil {
 		return n.errno("look up files of job", "", err)
 	}
-	dir, err := n.stage.Attempts().Dir()
+	dir, err := n.stage.Attempts.Dir()
 	if err != nil {
 		return n.errno("look up attempts", "", err)
 	}
@@ -69,7 +69,7 @@ func (n *attemptFile) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.
 // Setattr implements fusefs.NodeSetattrer.
 func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	errno := n.stage.inAttempts(func(root ownFiles, dir string) error {
-		done, err := n.stage.stage.Attempts().Write(n.attempt)
+		done, err := n.stage.stage.Attempts.Write(n.attempt)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (n *attemptFile) Open(_ context.Context, flags uint32) (h fusefs.FileHandle
 // reserving has a file of an attempt reserve bytes.
 func (n *ofStage) reserving(name string) func(context.Context, int64) (func(), error) {
 	return func(ctx context.Context, bytes int64) (func(), error) {
-		undo, err := n.stage.Attempts().Reserve(ctx, name, bytes)
+		undo, err := n.stage.Attempts.Reserve(ctx, name, bytes)
 		if err != nil {
 			n.stage.Refused("allocate "+name, err)
 		}
@@ -116,14 +116,14 @@ func (n *ofStage) reserving(name string) func(context.Context, int64) (func(), e
 func (n *ofStage) writes(a meta.Attempt, name string, flags uint32) (done func(), err error) {
 	written := func() {}
 	if writes(flags) {
-		if err = n.stage.Attempts().MayGrow(1); err == nil {
-			written, err = n.stage.Attempts().Write(a)
+		if err = n.stage.Attempts.MayGrow(1); err == nil {
+			written, err = n.stage.Attempts.Write(a)
 		}
 		if err != nil {
 			n.stage.Refused("write "+name, err)
 			return nil, err
 		}
 	}
-	used := use(n.job.job, flags)
+	used := use(n.job.job.PoolUses, flags)
 	return func() { written(); used() }, nil
 }

@@ -34,7 +34,7 @@ func (n *blobDir) errno(doing, name string, err error) syscall.Errno {
 	return n.job.tree.errno(doing, path.Join(n.job.name, nameBlob, n.key, name), err)
 }
 
-func (n *blobDir) all() PoolBlobs { return n.job.job.Blobs() }
+func (n *blobDir) all() PoolBlobs { return n.job.job.Blobs }
 
 func (n *blobDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
 

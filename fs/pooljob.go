@@ -64,7 +64,7 @@ func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.
 	d := &stageDir{ofStage: ofStage{&n.ofJob, name, g}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
-	n.tree.names.keep(n.EmbeddedInode(), name, g, out)
+	n.tree.names.keep(n.EmbeddedInode(), name, g.PoolNamed, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})
 }
 

@@ -19,35 +19,32 @@ type (
 		Pool
 		files *os.Root
 	}
-	keptJob struct {
-		PoolJob
-		files *os.Root
-		gone  bool
-	}
-	keptStage struct {
-		PoolStage
-		gone bool
+	keptStages struct{ PoolStages }
+	kept       struct {
+		number uint64
+		gone   bool
 	}
 	keptAttempts struct{ PoolAttempts }
 	keptBlobs    struct{ PoolBlobs }
 )
 
 func (p keptPool) Job(_ context.Context, name string) (PoolJob, error) {
-	return keptJob{files: p.files, gone: name == "gone"}, nil
+	return keptJob(p.files, name == "gone", keptStages{}), nil
 }
 
-func (keptJob) Number() uint64             { return 7 }
-func (j keptJob) Stands() bool             { return !j.gone }
-func (keptJob) Owner() (uid, gid uint32)   { return 7, 7 }
-func (j keptJob) Files() (*os.Root, error) { return j.files, nil }
-func (keptJob) Stage(_ context.Context, name string) (PoolStage, error) {
-	return keptStage{gone: name == "gone"}, nil
+func keptJob(files *os.Root, gone bool, g PoolStages) PoolJob {
+	return PoolJob{
+		PoolNamed: kept{7, gone}, UID: 7, GID: 7, Files: func() (*os.Root, error) { return files, nil },
+		PoolStages: g, Blobs: keptBlobs{},
+	}
 }
-func (keptJob) Blobs() PoolBlobs { return keptBlobs{} }
 
-func (keptStage) Number() uint64         { return 8 }
-func (g keptStage) Stands() bool         { return !g.gone }
-func (keptStage) Attempts() PoolAttempts { return keptAttempts{} }
+func (k kept) Number() uint64 { return k.number }
+func (k kept) Stands() bool   { return !k.gone }
+
+func (keptStages) Stage(_ context.Context, name string) (PoolStage, error) {
+	return PoolStage{PoolNamed: kept{8, name == "gone"}, Attempts: keptAttempts{}}, nil
+}
 
 func (keptAttempts) Dir() (string, error) { return "attempts", nil }
 

@@ -18,15 +18,11 @@ import (
 type (
 	lanesPool struct {
 		Pool
-		job lanesJob
+		job PoolJob
 	}
-	lanesJob struct {
-		keptJob
+	lanesStages struct {
+		PoolStages
 		together *sync.WaitGroup
-	}
-	lanesStage struct {
-		keptStage
-		lanesAttempts
 	}
 	lanesAttempts struct {
 		PoolAttempts
@@ -37,14 +33,12 @@ type (
 
 func (p lanesPool) Job(context.Context, string) (PoolJob, error) { return p.job, nil }
 
-func (j lanesJob) Stage(context.Context, string) (PoolStage, error) {
-	return lanesStage{lanesAttempts: lanesAttempts{together: j.together}}, nil
+func (g lanesStages) Stage(context.Context, string) (PoolStage, error) {
+	return PoolStage{
+		PoolNamed: kept{8, false}, Generation: func() uint64 { return 0 }, Refused: func(string, error) {},
+		Attempts: lanesAttempts{together: g.together}, Maps: lanesMaps{},
+	}, nil
 }
-
-func (g lanesStage) Attempts() PoolAttempts { return g.lanesAttempts }
-func (lanesStage) Maps() PoolMaps           { return lanesMaps{} }
-func (lanesStage) Generation() uint64       { return 0 }
-func (lanesStage) Refused(string, error)    {}
 
 func (lanesAttempts) Dir() (string, error) { return "attempts", nil }
 
@@ -80,7 +74,7 @@ func TestLanesCommitAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var together sync.WaitGroup
-	tree := NewPool(lanesPool{job: lanesJob{keptJob{files: files}, &together}}, New(Config{Log: slog.New(slog.DiscardHandler)}))
+	tree := NewPool(lanesPool{job: keptJob(files, false, lanesStages{together: &together})}, New(Config{Log: slog.New(slog.DiscardHandler)}))
 	if err := tree.Mount(mnt); err != nil {
 		t.Fatal(err)
 	}

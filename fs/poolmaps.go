@@ -39,7 +39,7 @@ func (n *mapFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, ui
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return nil, 0, syscall.EPERM
 	}
-	f, err := n.stage.stage.Maps().Open(ctx, n.number)
+	f, err := n.stage.stage.Maps.Open(ctx, n.number)
 	if err != nil {
 		return nil, 0, n.stage.errno("open map", meta.MapName(n.number), err)
 	}
@@ -57,7 +57,7 @@ func (n *mapFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint3
 	if n.stale() {
 		return 0, syscall.ESTALE
 	}
-	is, err := n.stage.stage.Maps().Find(ctx, n.number)
+	is, err := n.stage.stage.Maps.Find(ctx, n.number)
 	if err != nil {
 		return 0, n.stage.errno("look up map", meta.MapName(n.number), err)
 	}

@@ -41,7 +41,7 @@ type poolName struct {
 
 // A keptName is the job or stage that a name stood for when it was last looked up, and the inode.
 type keptName struct {
-	poolNamed
+	PoolNamed
 	in *fusefs.Inode
 }
 
@@ -52,7 +52,7 @@ func (p *poolNames) init(tell func(in *fusefs.Inode, name string)) {
 
 // keep has the kernel keep a name, unless it stands for nothing by now. The name is in the
 // table before that is looked at: what comes after is told.
-func (p *poolNames) keep(in *fusefs.Inode, name string, is poolNamed, out *fuse.EntryOut) {
+func (p *poolNames) keep(in *fusefs.Inode, name string, is PoolNamed, out *fuse.EntryOut) {
 	p.add(poolName{in.StableAttr().Ino, name}, keptName{is, in})
 	if is.Stands() {
 		out.SetEntryTimeout(attributesStay)

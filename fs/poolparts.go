@@ -36,7 +36,7 @@ func (n *partFile) attributes(ctx context.Context, a *fuse.Attr) syscall.Errno {
 	if n.stale() {
 		return syscall.ESTALE
 	}
-	size, err := n.stage.stage.Parts().Size(ctx, n.part)
+	size, err := n.stage.stage.Parts.Size(ctx, n.part)
 	if err != nil {
 		return n.stage.errno("look up part", n.part.String(), err)
 	}
@@ -55,7 +55,7 @@ func (n *partFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 		return nil, 0, syscall.EPERM
 	}
 	wait, used := flags&unix.O_NONBLOCK == 0, n.stage.job.job.Use(false)
-	f, err := n.stage.stage.Parts().Open(ctx, n.part, wait)
+	f, err := n.stage.stage.Parts.Open(ctx, n.part, wait)
 	if err != nil {
 		used()
 		return nil, 0, n.stage.errno("open part", n.part.String(), err)

@@ -56,7 +56,7 @@ func (n *poolRoot) job(ctx context.Context, name string, j PoolJob, out *fuse.En
 	d.dir = d.EmbeddedInode()
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
-	n.tree.names.keep(n.EmbeddedInode(), name, j, out)
+	n.tree.names.keep(n.EmbeddedInode(), name, j.PoolNamed, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoJob | j.Number()})
 }
 

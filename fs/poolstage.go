@@ -41,7 +41,7 @@ func (n *stageDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 		return n.lookUpAttempt(ctx, a, name, out)
 	}
 	if number, ok := meta.ParseMap(name); ok {
-		m, err := n.stage.Maps().Find(ctx, number)
+		m, err := n.stage.Maps.Find(ctx, number)
 		if err != nil {
 			return nil, n.errno("look up map", name, err)
 		}
@@ -100,7 +100,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 			"the files of a stage have fixed names: write an attempt into .map-MMMMMM.A, as .map-000000.0, and rename it to map-MMMMMM; MMMMMM has six digits, and A is less than 2^32"))
 	}
 	errno = n.inAttempts(func(root ownFiles, dir string) error {
-		if err := n.stage.Attempts().Begin(ctx); err != nil {
+		if err := n.stage.Attempts.Begin(ctx); err != nil {
 			return err
 		}
 		done, err := n.writes(a, name, flags|unix.O_WRONLY)
@@ -136,10 +136,10 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 // Unlink implements fusefs.NodeUnlinker. The files that each stage has go with it.
 func (n *stageDir) Unlink(ctx context.Context, name string) syscall.Errno {
 	if a, ok := attempt(name); ok {
-		return plainErrno(n.stage.Attempts().Remove(a, name))
+		return plainErrno(n.stage.Attempts.Remove(a, name))
 	}
 	if number, ok := meta.ParseMap(name); ok {
-		return n.errno("remove map", name, n.stage.Maps().Remove(ctx, number))
+		return n.errno("remove map", name, n.stage.Maps.Remove(ctx, number))
 	}
 	return 0
 }
@@ -157,7 +157,7 @@ func (n *stageDir) Rename(ctx context.Context, name string, to fusefs.InodeEmbed
 	if a.Map != number {
 		return n.errno("commit", name, meta.Worded(unix.EDOM, "%s cannot become %s: it is an attempt of another map; rename it to %s", name, newName, meta.MapName(a.Map)))
 	}
-	return n.errno("commit", name, n.stage.Attempts().Commit(ctx, a, flags != 0))
+	return n.errno("commit", name, n.stage.Attempts.Commit(ctx, a, flags != 0))
 }
 
 // Readdir implements fusefs.NodeReaddirer. Parts are not listed: there may be a million.
@@ -171,7 +171,7 @@ func (n *stageDir) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno
 	if errno != 0 {
 		return nil, errno
 	}
-	numbers, err := n.stage.Maps().List(ctx)
+	numbers, err := n.stage.Maps.List(ctx)
 	for _, number := range numbers {
 		entries = append(entries, fuse.DirEntry{Name: meta.MapName(number), Mode: syscall.S_IFREG})
 	}

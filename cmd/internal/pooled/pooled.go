@@ -25,25 +25,23 @@ func (t Tree) MakeJob(ctx context.Context, name string, uid, gid uint32) (fs.Poo
 
 func asJob(j *pool.Job, err error) (fs.PoolJob, error) {
 	if err != nil {
-		return nil, err
+		return fs.PoolJob{}, err
 	}
-	return job{j}, nil
+	uid, gid := j.Owner()
+	return fs.PoolJob{PoolNamed: j, UID: uid, GID: gid, Files: j.Files, PoolUses: j, PoolStages: stages{j}, Blobs: blobs{j.Blobs()}}, nil
 }
 
-type job struct{ *pool.Job }
+type stages struct{ *pool.Job }
 
-// Stage implements fs.PoolJob.
-func (j job) Stage(ctx context.Context, name string) (fs.PoolStage, error) {
+// Stage implements fs.PoolStages.
+func (j stages) Stage(ctx context.Context, name string) (fs.PoolStage, error) {
 	return asStage(j.Job.Stage(ctx, name))
 }
 
-// MakeStage implements fs.PoolJob.
-func (j job) MakeStage(ctx context.Context, name string) (fs.PoolStage, error) {
+// MakeStage implements fs.PoolStages.
+func (j stages) MakeStage(ctx context.Context, name string) (fs.PoolStage, error) {
 	return asStage(j.Job.MakeStage(ctx, name))
 }
-
-// Blobs implements fs.PoolJob.
-func (j job) Blobs() fs.PoolBlobs { return blobs{j.Job.Blobs()} }
 
 type blobs struct{ *pool.Blobs }
 
@@ -84,24 +82,13 @@ func (b blobs) Puts() fs.PoolPuts { return b.Blobs }
 
 func asStage(g *pool.Stage, err error) (fs.PoolStage, error) {
 	if err != nil {
-		return nil, err
+		return fs.PoolStage{}, err
 	}
-	return stage{g}, nil
+	return fs.PoolStage{
+		PoolNamed: g, Generation: g.Generation, Refused: g.Refused,
+		Texts: g, Attempts: g.Attempts(), Maps: maps{g.Maps()}, Parts: parts{g.Parts()},
+	}, nil
 }
-
-type stage struct{ *pool.Stage }
-
-// Texts implements fs.PoolStage.
-func (g stage) Texts() fs.PoolTexts { return g.Stage }
-
-// Attempts implements fs.PoolStage.
-func (g stage) Attempts() fs.PoolAttempts { return g.Stage.Attempts() }
-
-// Maps implements fs.PoolStage.
-func (g stage) Maps() fs.PoolMaps { return maps{g.Stage.Maps()} }
-
-// Parts implements fs.PoolStage.
-func (g stage) Parts() fs.PoolParts { return parts{g.Stage.Parts()} }
 
 type maps struct{ pool.Maps }
 
