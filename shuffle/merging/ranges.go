@@ -51,7 +51,7 @@ func (w Wanted) keysOf(s slice) (r record.Range) {
 // another part there are none.
 type ranges struct {
 	merger
-	stage Stage
+	stage *Stage // nil: it is no range
 	Wants Wanted // of the maps of the part
 }
 
@@ -66,7 +66,7 @@ type Stage struct {
 }
 
 // Range has a part be one of the ranges of a stage.
-func (p *ranges) Range(s Stage) { p.stage = s }
+func (p *ranges) Range(s Stage) { p.stage = &s }
 
 // bySlice are the columns that have the slices of a number each.
 func (p *ranges) bySlice(ctx context.Context, all []slice) (parts []Column, err error) {
