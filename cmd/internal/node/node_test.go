@@ -95,12 +95,18 @@ func (r running) create(q control.CreateRequest) control.Dataset {
 	return d
 }
 
+// program is one that runs in the mount. It goes there by itself: this process, which is the
+// daemon, stands still from a fork on until the other is a program of its own.
+func (r running) program(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "sh", append([]string{"-c", `cd "$0" && exec "$@"`, r.mount}, args...)...)
+}
+
 // shell runs a command line in the mount, in a process of its own.
 func (r running) shell(line string) string {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-ec", "cd "+r.mount+"; "+line)
+	cmd := r.program(ctx, "sh", "-ec", line)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("%s: %v\n%s", line, err, out)

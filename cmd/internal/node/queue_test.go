@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,8 +151,7 @@ func beginsAgain(t *testing.T, again func(context.Context, *control.Client)) {
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 1, Batch: "1"})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	reader := exec.CommandContext(ctx, "bash", "-c", overtaken)
-	reader.Dir = r.mount
+	reader := r.program(ctx, "bash", "-c", overtaken)
 	tell, err := reader.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
