@@ -43,7 +43,7 @@ func Register(dir, mount, state string) (*OwnEntry, error) {
 	defer unlock()
 	r := &OwnEntry{file: filepath.Join(dir, id(mount)+".json")}
 	if old, err := read(r.file); err == nil && old.running() {
-		return nil, refuse(meta.ErrExist, "mount on %s: pid %d serves it already; unmount it with: rankfs umount %s", mount, old.PID, mount)
+		return nil, meta.Worded(meta.ErrExist, "mount on %s: pid %d serves it already; unmount it with: rankfs umount %s", mount, old.PID, mount)
 	}
 	started, err := startTime(os.Getpid())
 	if err != nil {
@@ -141,9 +141,9 @@ func lock(dir string) (unlock func(), err error) {
 	owner, self := info.Sys().(*syscall.Stat_t).Uid, uint32(os.Geteuid())
 	switch mode := info.Mode().Perm(); {
 	case owner != self:
-		return nil, refuse(meta.ErrDenied, "run directory %s is of user %d, and this is user %d; run it as that user", dir, owner, self)
+		return nil, meta.Worded(meta.ErrDenied, "run directory %s is of user %d, and this is user %d; run it as that user", dir, owner, self)
 	case mode&0o022 != 0:
-		return nil, refuse(meta.ErrDenied, "other users may write to the run directory %s; take that away with: chmod 755 %[1]s", dir)
+		return nil, meta.Worded(meta.ErrDenied, "other users may write to the run directory %s; take that away with: chmod 755 %[1]s", dir)
 	case mode != 0o755: // the umask's doing, or that of an older release
 		if err := os.Chmod(dir, 0o755); err != nil {
 			return nil, err

@@ -86,9 +86,9 @@ func Clean(dir string) (bool, error) {
 	case !mounted:
 		return false, nil
 	case m.Point != point:
-		return false, refuse(meta.ErrInvalid, "mount on %s: it is inside the rankfs mount %s", point, m.Point)
+		return false, meta.Worded(meta.ErrInvalid, "mount on %s: it is inside the rankfs mount %s", point, m.Point)
 	case !dead(point):
-		return false, refuse(meta.ErrExist, "mount on %s: a rankfs is mounted there; unmount it with: rankfs umount %s", point, point)
+		return false, meta.Worded(meta.ErrExist, "mount on %s: a rankfs is mounted there; unmount it with: rankfs umount %s", point, point)
 	}
 	return true, detach(m, true)
 }
@@ -121,17 +121,17 @@ func ours(point string) (mountinfo.Mount, error) {
 	if m, ok := mountinfo.At(table, point); ok {
 		if isPool(table, m) {
 			whole, _ := around(table, point)
-			return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is the shuffle pool of a mount; use: rankfs umount %s", point, whole.Point)
+			return mountinfo.Mount{}, meta.Worded(meta.ErrInvalid, "unmount %s: it is the shuffle pool of a mount; use: rankfs umount %s", point, whole.Point)
 		}
 		if m.Type == mountinfo.FSType {
 			return m, nil
 		}
-		return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is a mount of type %s, not a rankfs", point, m.Type)
+		return mountinfo.Mount{}, meta.Worded(meta.ErrInvalid, "unmount %s: it is a mount of type %s, not a rankfs", point, m.Type)
 	}
 	if m, ok := around(table, point); ok {
-		return mountinfo.Mount{}, refuse(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
+		return mountinfo.Mount{}, meta.Worded(meta.ErrInvalid, "unmount %s: it is inside a mount; use: rankfs umount %s", point, m.Point)
 	}
-	return mountinfo.Mount{}, refuse(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
+	return mountinfo.Mount{}, meta.Worded(meta.ErrNotExist, "unmount %s: nothing is mounted there; see what is with: findmnt -t fuse.rankfs", point)
 }
 
 // UnmountPool unmounts the shuffle pool of a mount alone, and reports whether there is
@@ -188,7 +188,7 @@ func unmount(m, whole mountinfo.Mount, lazy bool) error {
 				return &BusyError{whole.Point, holders, more}
 			}
 		case errors.Is(err, unix.EPERM):
-			return refuse(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", whole.Point)
+			return meta.Worded(meta.ErrDenied, "unmount %s: only root can unmount it; have root run: rankfs umount %[1]s", whole.Point)
 		case err != nil:
 			return fmt.Errorf("unmount %s: %w", m.Point, err)
 		default:
