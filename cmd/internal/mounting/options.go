@@ -21,6 +21,3 @@ type Options struct {
 	login         login
 	cluster       membership
 }
-
-// stateRoot holds the state directories of mounts that were not given one.
-const stateRoot = "/var/lib/rankfs"

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// stateRoot holds the state directories of mounts that were not given one, by their mount points.
+const stateRoot = "/var/lib/rankfs"
+
 // escapePath makes one file name of a path, as systemd-escape does: readable,
 // and different for different paths.
 func escapePath(path string) string {
