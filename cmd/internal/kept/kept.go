@@ -22,14 +22,14 @@ var _ views.Watcher = (*Kept)(nil)
 
 // New makes the parts of a Kept that need no cache; Start gives it one.
 func New(c Config) *Kept {
-	n := &node{Config: c}
-	return &Kept{&slabs{node: n}, &traces{node: n}}
+	n := &shared{Config: c}
+	return &Kept{&slabs{shared: n}, &traces{shared: n}}
 }
 
 // Start takes the cache, and reads the pins and traces of an earlier daemon. Until ctx is
 // done warm-ups may go on in the background. Memory describes the tier of that name.
 func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.TierStats) control.Tier) (err error) {
-	n := k.slabs.node
+	n := k.slabs.shared
 	n.cache, n.memory, k.ctx = c, memory, ctx
 	if k.pins, err = openCachePins(n.Dir, c.Pin); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 // cache is told of all that is kept, so that the last call knows best; that of learnt is
 // taken under it.
 type traces struct {
-	*node
+	*shared
 	learnt  learntTraces
 	telling sync.Mutex
 }

@@ -14,7 +14,7 @@ import (
 
 // slabs reports and changes what the cache keeps of views.
 type slabs struct {
-	*node
+	*shared
 	ctx     context.Context // of warm-ups in the background
 	tasks   sync.WaitGroup
 	pins    *cachePins // set by Start, as is ctx

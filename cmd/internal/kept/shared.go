@@ -19,8 +19,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// A node is shared by all parts. Cache and memory are set by Start.
-type node struct {
+// Shared is what all parts of a Kept have. Cache and memory are set by Start.
+type shared struct {
 	Config
 	registered registrations
 	cache      *cache.Cache
