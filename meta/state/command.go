@@ -1,7 +1,7 @@
 package state
 
-// A Command is one change of the machine: a pointer to one of the structs
-// below, which have no others beside them.
+// A Command is one change of the machine: a pointer to one of the structs that the
+// sections, and the machine itself (sections.go), have as commands.
 type Command interface {
 	// Stamp says what the clock of the leader shows, in nanoseconds since
 	// 1970. The leader stamps every command that it puts into the log.
@@ -68,7 +68,8 @@ type Result struct {
 	Maps   []Committed `json:",omitempty"` // CommitMaps: what each came to
 }
 
-// versionSaid is the version by what the leader notes.
+// versionSaid is the version that the leader spoke when it noted a command: only from Signed
+// on it notes who sent it.
 func versionSaid(c Command) int {
 	if c.sender().Node != "" {
 		return Signed

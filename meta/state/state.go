@@ -36,6 +36,12 @@ type header struct {
 	Applied    uint64 `json:"-"`          // index of the last command
 }
 
+// A Cluster is identified by its id and by the authority that it trusts.
+type Cluster struct {
+	ID string `json:",omitempty"`
+	CA string `json:",omitempty"` // fingerprint of the certificate of its authority
+}
+
 // advance sets the cluster's time to that of the leader's clock. It may go back: else,
 // after a clock that was years ahead for a moment, time would stand still for years,
 // and no token would expire.
