@@ -122,3 +122,11 @@ func (q header) follows() int {
 func (q header) request(runs []Run, body []byte) Request {
 	return Request{Call: q.call, Kept: q.kept, Wait: time.Duration(q.wait) * time.Millisecond, Bytes: q.bytes, ID: q.id, Runs: runs, Body: body}
 }
+
+// An exchange is one request and its answer, and what is pushed between them.
+type exchange struct {
+	request Request
+	feed    Feed // nil for a pull
+	to      Sink
+	heard   bool // something of the answer came
+}
