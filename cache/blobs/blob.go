@@ -28,7 +28,7 @@ import (
 // the store's mu guards them. Users may call the exported methods concurrently; Maker
 // calls Put for different granules.
 type Blob struct {
-	keeper  keeper
+	store   blobStore
 	folders *folders
 	key     string
 
@@ -47,16 +47,16 @@ type Blob struct {
 	mending chan struct{} // a token: one granule is mended at a time
 }
 
-// A keeper is the store of a blob, as the blob knows it.
-type keeper interface {
+// A blobStore is the store of a blob, as the blob knows it.
+type blobStore interface {
 	// leave ends the part of one user in the use of a blob.
 	leave(b *Blob) (last bool)
 	// sweep removes interrupted blobs that no owner wants and that were not touched for so long.
 	sweep(patience time.Duration)
 }
 
-func newBlob(of keeper, in *folders, key string) *Blob {
-	return &Blob{keeper: of, folders: in, key: key, mending: make(chan struct{}, 1)}
+func newBlob(of blobStore, in *folders, key string) *Blob {
+	return &Blob{store: of, folders: in, key: key, mending: make(chan struct{}, 1)}
 }
 
 // name is the name of a file of the blob, in its folder.
@@ -149,7 +149,7 @@ func (b *Blob) reserve(ctx context.Context) error {
 func (b *Blob) roomy(try func() error) error {
 	err := try()
 	if errors.Is(err, meta.ErrNoSpace) && b.reserved == nil {
-		b.keeper.sweep(0)
+		b.store.sweep(0)
 		err = try()
 	}
 	return err
@@ -254,7 +254,7 @@ func (b *Blob) close() {
 // closed when it has returned.
 func (b *Blob) Release() {
 	u := b.use
-	if b.keeper.leave(b) {
+	if b.store.leave(b) {
 		<-u.ended
 	}
 }
