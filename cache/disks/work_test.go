@@ -10,7 +10,7 @@ import (
 	"rankfs/meta/slowdisk"
 )
 
-// leftBehind does work for which nobody waits any more.
+// leftBehind does work for which no caller waits any more.
 func leftBehind(t *testing.T, work func(*slowdisk.Work) error) error {
 	t.Helper()
 	var disk slowdisk.Disk

@@ -224,13 +224,13 @@ func writePeers(w io.Writer, p *control.Peers) {
 	fmt.Fprintln(w)
 	t := terminal.NewTable("  ", "HOST", " RECEIVED", " RECORDS", " REFUSED", " FAILED", " SENT", " RECORDS", "")
 	for _, n := range p.Nodes[:min(len(p.Nodes), maxPeers)] {
-		rests := ""
+		backOff := ""
 		if n.BackOff > 0 {
-			rests = fmt.Sprintf("not asked for %.0f s", max(1, n.BackOff))
+			backOff = fmt.Sprintf("not asked for %.0f s", max(1, n.BackOff))
 		}
 		r, s := n.Received, n.Sent
 		t.Add(n.Host, terminal.Bytes(int64(r.Bytes)), terminal.Count(r.Records), terminal.Count(r.Refused), terminal.Count(r.Failed),
-			terminal.Bytes(int64(s.Bytes)), terminal.Count(s.Records), rests)
+			terminal.Bytes(int64(s.Bytes)), terminal.Count(s.Records), backOff)
 	}
 	t.Write(w)
 	if more := len(p.Nodes) - maxPeers; more > 0 {

@@ -24,7 +24,7 @@ type Work struct {
 	silent    bool // as the disk did not answer: what it does late is over when it has ended
 }
 
-var errLeft = errors.New("nobody waits any more for what is done on the disk")
+var errLeft = errors.New("no caller waits any more for what is done on the disk")
 
 // epoch is what times are counted from: one that is counted takes half as long to read as one of
 // the day.

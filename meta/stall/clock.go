@@ -10,8 +10,9 @@ import (
 // moment the sum is the time that has passed: what no branch is in a cause for
 // is Overhead. Its methods may be called concurrently.
 //
-// The lock of a clock that is followed is taken before those of its followers,
-// and a fill never waits for one that waits for it.
+// The lock guards how long the fill was in each cause, and where its branches are. That
+// of a clock that is followed is taken before those of its followers, and a fill never
+// waits for one that waits for it.
 type Clock struct {
 	now   func() time.Time
 	flows *Flows // nil: not measured
