@@ -43,6 +43,11 @@ type Waits struct {
 	Disk      float64 `json:"nvme"`
 }
 
+// Sum is all of them.
+func (w Waits) Sum() float64 {
+	return w.Admission + w.Overhead + w.Source + w.Peer + w.Decode + w.Disk
+}
+
 // Ways are the ways in which blocks of HDFS come.
 type Ways[T any] struct {
 	Files    T `json:"files"`     // of this host, by the blocks' files

@@ -40,11 +40,6 @@ type Lack struct {
 	Enough  int64 `json:"enough"`  // bytes of memory in which all ranks have a batch, and what they held and asked for has room
 }
 
-// Sum is all of them.
-func (w Waits) Sum() float64 {
-	return w.Admission + w.Overhead + w.Source + w.Peer + w.Decode + w.Disk
-}
-
 // An Account is of opens of batches, and of the time of the ranks that opened
 // them.
 type Account struct {
