@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"rankfs/meta"
+	"rankfs/meta/lists"
 )
 
 // A Cluster says where the ranks of a job are.
@@ -14,6 +15,11 @@ type Cluster struct {
 	NodeOf []int32 // the node of each rank
 	RackOf []int32 // the rack of each node, below zero if unknown; nil if all are
 }
+
+// Sets is a table of the sets of nodes that hold a position. The zero value is empty.
+// Sets may be equal, may be empty, and name a node twice; that and the order
+// within a set make no difference to any result.
+type Sets struct{ lists.Table }
 
 // maxNodes bounds how deep a search can be: two calls for each node.
 const maxNodes = 1 << 16

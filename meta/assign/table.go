@@ -38,3 +38,14 @@ func sized[T any](s []T, n int) []T {
 	}
 	return s[:n]
 }
+
+func filled(n int, with int32) []int32 {
+	return fill(make([]int32, n), with)
+}
+
+func fill(s []int32, with int32) []int32 {
+	for i := range s {
+		s[i] = with
+	}
+	return s
+}
