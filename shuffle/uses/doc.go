@@ -1,3 +1,3 @@
-// Package uses answers one question: which jobs are in use on this node, and which has nobody used
+// Package uses answers one question: which jobs are in use on this node, and which have been unused
 // for too long?
 package uses
