@@ -107,7 +107,7 @@ func (p *pool) close() error {
 	return err
 }
 
-// slotPages is the number of pages of the slot of so many bytes: nothing takes one too.
+// slotPages is the number of pages of the slot of so many bytes: an empty batch takes one too.
 func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
 
 func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }

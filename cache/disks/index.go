@@ -37,8 +37,8 @@ func indexSize(n int) int64 { return int64(len(indexMagic) + n*indexRow + 8) }
 // indexCount is the number of items in an index of so many bytes.
 func indexCount(size int64) int { return int((size - indexSize(0)) / indexRow) }
 
-// writeIndex writes an index of what next appends to nothing, until that is
-// nothing, and returns how long it is.
+// writeIndex writes an index of the items that next has, some at a time, until it has
+// none, and returns how long the index is. Next appends to an empty slice.
 func writeIndex(w io.Writer, next func([]item) ([]item, error)) (int64, error) {
 	b, items := make([]byte, 0, indexBlock*indexRow), make([]item, 0, indexBlock)
 	sum, n := xxhash.New(), 0
@@ -180,7 +180,7 @@ func (x *index) read(w *slowdisk.Work, p *place) error {
 	return nil
 }
 
-// recall enters slabs that the index tells of, which are of so many.
+// recall enters slabs that the index tells of, some of so many: the table gets room for all.
 func (x *index) recall(p *place, items []item, all int) error {
 	mu := &x.slabs.mu
 	mu.Lock()

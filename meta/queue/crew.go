@@ -30,7 +30,7 @@ func (w *worker) leaseOf(unit int) int {
 	return slices.IndexFunc(w.leases, func(l lease) bool { return l.unit == unit })
 }
 
-// A pace is a mean that follows what it is the mean of.
+// A pace is a mean of the times of units, in which the latest count most.
 type pace struct {
 	mean float64 // nanoseconds
 	n    int
