@@ -36,7 +36,7 @@ func (f file) refuse() error {
 	case f.Encrypted:
 		return fmt.Errorf("file %q %w: it is in an encryption zone, whose keys rankfs does not ask for; copy it out of the zone", f.path, meta.ErrInvalid)
 	case f.Blocks != nil && f.Blocks.Open:
-		return fmt.Errorf("file %q %w: somebody is writing to it; try again when it is closed", f.path, meta.ErrBusy)
+		return fmt.Errorf("file %q %w: a program is writing to it; try again when it is closed", f.path, meta.ErrBusy)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestRefuse(t *testing.T) {
 		{"erasure-coded", namenode.Status{ErasureCode: "RS-6-3-1024k"}, meta.ErrInvalid,
 			`file "/f" is not valid: it is erasure-coded (RS-6-3-1024k), which the HDFS library cannot read; copy it to a directory with replication`},
 		{"both", namenode.Status{Encrypted: true, ErasureCode: "RS-6-3-1024k"}, meta.ErrInvalid, "erasure-coded"},
-		{"being written", namenode.Status{Blocks: &namenode.Blocks{Open: true}}, meta.ErrBusy, "somebody is writing to it; try again when it is closed"},
+		{"being written", namenode.Status{Blocks: &namenode.Blocks{Open: true}}, meta.ErrBusy, "a program is writing to it; try again when it is closed"},
 		{"being written in a zone", namenode.Status{Encrypted: true, Blocks: &namenode.Blocks{Open: true}}, meta.ErrInvalid, "zone"},
 		{"closed", namenode.Status{Blocks: &namenode.Blocks{}}, nil, ""},
 	} {
