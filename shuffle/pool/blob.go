@@ -25,12 +25,6 @@ import (
 // putsAtOnce is how many files of a directory are summed and copied at a time.
 const putsAtOnce = 8
 
-// BlobNames are the blobs of a stage, and the maps that they are in, as the cluster knows them.
-type BlobNames interface {
-	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
-	Blobs(stage uint64, dir string) []state.Blob
-}
-
 // Blobs are the files of a job that have names of their own choice: the last that is put
 // as a name is what the name stands for, on all nodes. Their bytes are maps of a stage
 // that no program sees, so that they are copied, repaired and sent as those are.

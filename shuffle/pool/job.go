@@ -12,14 +12,6 @@ import (
 	"rankfs/meta/state"
 )
 
-// Jobs are the jobs that the cluster has, and their stages.
-type Jobs interface {
-	PoolJobs() []state.PoolJob
-	PoolJob(name string) (state.PoolJob, bool)
-	Stages(job uint64) []state.PoolStage
-	Stage(job uint64, name string) (state.PoolStage, bool)
-}
-
 // A Job is one job of the pool, as it was when it was looked up.
 type Job struct {
 	pool *Pool

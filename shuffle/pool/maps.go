@@ -14,12 +14,6 @@ import (
 	"rankfs/shuffle/record"
 )
 
-// Committed are the maps of stages that have won, as the cluster knows them.
-type Committed interface {
-	Commit(stage, number uint64) (state.Commit, bool)
-	Commits(stage uint64) state.Maps
-}
-
 // Maps are the maps of the stage that are committed, on all nodes.
 type Maps struct{ stage }
 

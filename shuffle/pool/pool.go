@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -18,43 +17,10 @@ import (
 	"rankfs/shuffle/groupcommit"
 	"rankfs/shuffle/memory"
 	"rankfs/shuffle/merging"
-	"rankfs/shuffle/placement"
-	"rankfs/shuffle/quota"
 	"rankfs/shuffle/report"
 	"rankfs/shuffle/turns"
 	"rankfs/shuffle/uses"
 )
-
-// State is the state of the cluster, as far as this node knows it.
-type State interface {
-	Jobs
-	PoolTotals() map[uint64]state.PoolTotal // by the job's number
-	Committed
-	BlobNames
-	quota.State
-	Changes
-	HostOf(node string) string // empty if it is not known
-}
-
-// Changes says when there is something new.
-type Changes interface {
-	Changed() <-chan struct{}
-	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
-}
-
-// Cluster changes that.
-type Cluster interface {
-	Self() string
-	Do(ctx context.Context, c state.Command) (state.Result, error)
-	// Agree is Do, but this node may not know yet what it has come to.
-	Agree(ctx context.Context, c state.Command) (state.Result, error)
-	// Ready waits until this node knows what the cluster knew when it was asked.
-	Ready(ctx context.Context) error
-	// Lasts has all that this node knows outlive a power failure.
-	Lasts() error
-	// Removed reports whether this node was taken out, for good.
-	Removed() bool
-}
 
 // A Maker makes files of parts, which may be given up and made again.
 type Maker interface {
@@ -66,39 +32,6 @@ type File interface {
 	io.ReaderAt
 	Fd() int
 	Release()
-}
-
-// Config has the parts that a pool is made of.
-type Config struct {
-	Dir     string            // of its own, for the file systems of jobs
-	RAM     int64             // bytes that all jobs may have on this node; zero: none
-	Used    func(bytes int64) // is told what they have
-	Guest   bool              // this node keeps no map: what is written here goes to other nodes
-	Disk    Disk              // for files of jobs beside those; zero: none
-	State   State
-	Cluster Cluster
-	Wire    *wire.Client
-	Nodes   func() []placement.Node // that may keep copies
-	Hosts   func() int              // of nodes that are admitted; nil: as many as may be asked for
-	Log     *slog.Logger
-
-	// Forget has the kernel forget the names of jobs and stages that are gone, and returns
-	// when it has; nil if it knows none.
-	Forget func()
-}
-
-// A Disk is a directory on a local disk, and how many bytes the pool may have there.
-type Disk struct {
-	Dir   string
-	Bytes int64
-}
-
-// Try says why the directory could not be made now, if it is not there, and makes nothing.
-func (d Disk) Try() error {
-	if err := cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir)); err != nil {
-		return fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
-	}
-	return nil
 }
 
 // A node that has looked at all that was agreed on rests so many times as long before it
