@@ -55,18 +55,18 @@ func (p feeder) Bring(ctx context.Context, i int, off int64, dst []byte, failed 
 func (p feeder) portion(ctx context.Context, from demand, i int, off int64, dst []byte) error {
 	r := p.request(from.maps, from.hurry)
 	if p.own(from.node) {
-		return p.pool.copies.readPortion(ctx, p.files, r, p.Each[i], off, dst)
+		return p.all.copies.readPortion(ctx, p.files, r, p.Each[i], off, dst)
 	}
-	return p.pool.peers.fetchPortion(ctx, from.node, r, off, dst)
+	return p.all.peers.fetchPortion(ctx, from.node, r, off, dst)
 }
 
 // Look implements merging.Feed.
 func (p feeder) Look(ctx context.Context, i int, node string) error {
 	r := p.request([]int{i}, false)
 	if p.own(node) {
-		return p.pool.copies.look(ctx, p.files, r)
+		return p.all.copies.look(ctx, p.files, r)
 	}
-	return p.pool.peers.lookAt(ctx, node, r)
+	return p.all.peers.lookAt(ctx, node, r)
 }
 
 // GaveUp implements merging.Feed.
@@ -76,6 +76,6 @@ func (p feeder) GaveUp(ctx context.Context, i int, node string) bool {
 
 // slice is a column that has one of the pieces of some maps of the stage, and is measured.
 func (p *column) slice(ctx context.Context, piece uint64, maps state.Maps) (merging.Column, error) {
-	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: piece, Maps: maps}, pool: p.pool, files: p.files}
+	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: piece, Maps: maps}, all: p.all, files: p.files}
 	return feeder{one}, one.measurePieces(ctx)
 }

@@ -10,28 +10,9 @@ import (
 	"sync"
 
 	"rankfs/meta"
-	"rankfs/meta/state"
-	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
 )
-
-// A column is a piece of each map: what maps have of a part, or in place of that a slice of each,
-// the samples of these, or all of a map. Pieces come from the nodes that have copies. The lock
-// guards what is known again of some maps.
-type column struct {
-	terms
-	merging.Pieces
-	Whole bool   // all parts, of one map
-	next  uint64 // columns that come after this one, and are parts as it is
-	pool  *Pool
-	files *files // of this node; nil if it keeps nothing
-
-	again struct {
-		sync.Mutex
-		of map[int]state.Commit // those of which a node has given up a copy since
-	}
-}
 
 // A demand is a request to a node for maps. It is in a hurry if other nodes have them too.
 type demand struct {
@@ -54,12 +35,12 @@ const (
 // an error.
 func (p *column) from(wanted []int, failed *merging.Failures) ([]demand, error) {
 	why := failed.Now()
-	self := p.pool.config.Cluster.Self()
+	self := p.all.config.Cluster.Self()
 	has := func(id string) bool { return why[id] != nil || id == self && p.files == nil }
-	up := up(p.pool.config.Nodes())
+	up := up(p.all.config.Nodes())
 	stateOf := func(id string) nodeState {
 		switch {
-		case p.pool.slow.are(id):
+		case p.all.slow.are(id):
 			return isSlow
 		case !up[id]:
 			return isDown
@@ -138,7 +119,7 @@ func (p *column) each(ctx context.Context, wanted []int, do func(demand) error) 
 // again, and has time then, if no other is left.
 func (p *column) failed(all *merging.Failures, s demand, err error) {
 	if s.hurry && (errors.Is(err, meta.ErrUnavailable) || errors.Is(err, meta.ErrBusy)) {
-		p.pool.slow.add(s.node)
+		p.all.slow.add(s.node)
 		return
 	}
 	all.Add(s.node, err)
@@ -163,66 +144,6 @@ func together(from []demand, do func(demand) error) []error {
 	return errs
 }
 
-// gaveUp looks again which nodes have copies of maps, and reports whether a node has given one up.
-func (p *column) gaveUp(ctx context.Context, node string, maps []int) (gave bool) {
-	if p.pool.Know(ctx) != nil {
-		return false
-	}
-	p.again.Lock()
-	defer p.again.Unlock()
-	if p.again.of == nil {
-		p.again.of = make(map[int]state.Commit)
-	}
-	for _, i := range maps {
-		was := p.Maps.At(i)
-		c, ok := p.pool.config.State.Commit(p.Stage, was.Map)
-		if ok && c.Sum == was.Sum {
-			gave = gave || !slices.Contains(c.Nodes, node)
-			p.again.of[i] = c
-		}
-	}
-	return gave
-}
-
-// now are some maps as this node knew them last.
-func (p *column) now(some []int) []state.Commit {
-	p.again.Lock()
-	defer p.again.Unlock()
-	all := make([]state.Commit, len(some))
-	for k, i := range some {
-		all[k] = p.last(i)
-	}
-	return all
-}
-
-// at is a map as this node knew it last.
-func (p *column) at(i int) state.Commit {
-	p.again.Lock()
-	defer p.again.Unlock()
-	return p.last(i)
-}
-
-// last is the commit of a map as it is known now. The lock is held.
-func (p *column) last(i int) state.Commit {
-	if c, ok := p.again.of[i]; ok {
-		return c
-	}
-	return p.Maps.At(i)
-}
-
-// own reports whether a node is this one.
-func (p *column) own(node string) bool { return node == p.pool.config.Cluster.Self() }
-
-// of is what is wanted of each map.
-func (p *column) of() mapfiles.Part {
-	return mapfiles.Part{Stage: p.Stage, Number: p.Number, Whole: p.Whole}
-}
-
-// request asks for some maps of a demand.
-func (p *column) request(maps []int, hurry bool) PieceRequest {
-	return PieceRequest{terms: p.terms, Part: p.Number, Whole: p.Whole, Maps: p.now(maps), hurry: hurry}
-}
-
 // measurePieces finds how long the pieces are, and what they hash to.
 func (p *column) measurePieces(ctx context.Context) error {
 	p.Each = make([]pieces.Piece, p.Maps.Len())
@@ -231,7 +152,7 @@ func (p *column) measurePieces(ctx context.Context) error {
 		if p.own(s.node) {
 			all, err = p.measureHere(ctx, s.maps)
 		} else {
-			all, err = p.pool.peers.measureAt(ctx, s.node, p.request(s.maps, s.hurry))
+			all, err = p.all.peers.measureAt(ctx, s.node, p.request(s.maps, s.hurry))
 		}
 		for k, one := range all {
 			p.Each[s.maps[k]] = one
@@ -240,10 +161,6 @@ func (p *column) measurePieces(ctx context.Context) error {
 	})
 }
 
-// partsAhead is how many parts are measured at a time, if no other node has a map of them. In a
-// table their rows stand beside each other: of eight they are 144 bytes.
-const partsAhead = 8
-
 // measureHere finds what the pieces are of maps that are here, and of the parts that come after
 // this one, which are read next as a rule.
 func (p *column) measureHere(ctx context.Context, maps []int) ([]pieces.Piece, error) {
@@ -251,20 +168,16 @@ func (p *column) measureHere(ctx context.Context, maps []int) ([]pieces.Piece, e
 	if p.next > 0 && len(maps) == p.Maps.Len() {
 		n = max(1, min(partsAhead, 1+int(min(p.next, partsAhead)), mostPieces/2/partsAhead/len(maps)))
 	}
-	all, err := p.pool.copies.measureSome(ctx, p.files, p.request(maps, false), n)
+	all, err := p.all.copies.measureSome(ctx, p.files, p.request(maps, false), n)
 	if err != nil {
 		return nil, err
 	}
 	name := p.name()
 	for _, next := range all[1:] {
 		name[2]++
-		p.pool.measured.put(name, measurement{pieces: next, size: pieces.SizeOf(next)})
+		p.all.measured.put(name, measurement{pieces: next, size: pieces.SizeOf(next)})
 	}
 	return all[0], nil
-}
-
-func lost(c state.Commit) error {
-	return meta.Worded(meta.ErrLost, "map %d has no copy left; commit the same bytes again, or begin the stage anew with: rankfs shuffle reset JOB/STAGE", c.Map)
 }
 
 // gather writes the pieces of some maps into dst, one after the other.
@@ -275,10 +188,10 @@ func (p *column) gather(ctx context.Context, wanted []int, dst []byte) error {
 			r, first, last := p.request(run, s.hurry), run[0], run[len(run)-1]+1
 			at := dst[begin[first]:begin[last]]
 			if p.own(s.node) {
-				if err := p.pool.copies.read(ctx, p.files, r, p.Each[first:last], at); err != nil {
+				if err := p.all.copies.read(ctx, p.files, r, p.Each[first:last], at); err != nil {
 					return err
 				}
-			} else if err := p.pool.peers.fetch(ctx, s.node, r, p.Each[first:last], at); err != nil {
+			} else if err := p.all.peers.fetch(ctx, s.node, r, p.Each[first:last], at); err != nil {
 				return err
 			}
 		}

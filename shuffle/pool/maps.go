@@ -93,7 +93,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 		}
 	}
 	p := newPart(&column{
-		terms: termsOf(is), Whole: true, pool: pool, files: f,
+		terms: termsOf(is), Whole: true, all: pool.columns, files: f,
 		Pieces: merging.Pieces{Number: number, Maps: state.MapsOf(c), Each: []pieces.Piece{{Size: c.Size, Sum: c.Sum, Begin: -1}}},
 	}, record.Spec{})
 	p.size = c.Size

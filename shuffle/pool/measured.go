@@ -15,6 +15,9 @@ const (
 	mostParts  = 1 << 10
 )
 
+// A partName tells a part from all others there ever were.
+type partName [7]uint64
+
 // A measurement has the pieces of a part, and its length.
 type measurement struct {
 	pieces []pieces.Piece

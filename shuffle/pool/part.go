@@ -31,7 +31,7 @@ type Part struct {
 
 // newPart is the part that these pieces are, of records as a spec says.
 func newPart(p *column, s record.Spec) *Part {
-	return &Part{column: p, merged: p.pool.merges.Part(feeder{p}, p.by, s)}
+	return &Part{column: p, merged: p.all.merges.Part(feeder{p}, p.by, s)}
 }
 
 // rangeOf has it be one of the ranges of a stage with these maps.
@@ -47,17 +47,17 @@ func (p *Part) Size() int64 { return p.size }
 
 // A Generation is a stage between two resets.
 type Generation struct {
-	pool          *Pool
+	agreed        *agreed
 	stage, number uint64
 }
 
 // Of is the generation that the part is of.
-func (p *Part) Of() Generation { return Generation{p.pool, p.Stage, p.Generation} }
+func (p *Part) Of() Generation { return Generation{p.all.agreed, p.Stage, p.Generation} }
 
 // Current reports whether the stage is there, and was not reset since.
 func (g Generation) Current() bool {
-	for _, j := range g.pool.config.State.PoolJobs() {
-		for _, is := range g.pool.config.State.Stages(j.Number) {
+	for _, j := range g.agreed.config.State.PoolJobs() {
+		for _, is := range g.agreed.config.State.Stages(j.Number) {
 			if is.Number == g.stage {
 				return is.Generation == g.number
 			}
@@ -86,7 +86,7 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 		return nil, err
 	}
 	all := g.job.pool.config.State.Commits(g.number)
-	p := newPart(&column{terms: termsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all}, pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{terms: termsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all}, all: g.job.pool.columns, files: f}, record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
 		p.next = is.Spec.Parts - 1 - name.Number
@@ -119,13 +119,13 @@ func (p *Part) measure(ctx context.Context) error {
 		}
 	}
 	name := p.withPieces()
-	known, ok := p.pool.measured.get(name)
+	known, ok := p.all.measured.get(name)
 	if !ok {
 		var err error
 		if known, err = p.measureNow(ctx); err != nil {
 			return err
 		}
-		p.pool.measured.put(name, known)
+		p.all.measured.put(name, known)
 	}
 	p.Each, p.merged.Wants, p.size = known.pieces, known.wants, known.size
 	if name != p.Name() {
@@ -156,6 +156,24 @@ func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 	return measurement{p.Each, p.merged.Wants, size}, err
 }
 
+// Name is the part's.
+func (p *Part) Name() partName {
+	name := p.name()
+	if p.Offsets {
+		name[3] = 2
+	}
+	return name
+}
+
+// withPieces names the part whose pieces are to be known: that of offsets, if they are these of
+// pieces, is the part itself.
+func (p *Part) withPieces() partName {
+	if p.merged.Records.Kind == meta.NoRecords {
+		return p.name()
+	}
+	return p.Name()
+}
+
 // Fill writes the part into dst, whose length is Size: the maps' pieces in the order of
 // the maps, whichever nodes they come from, or if the records have an order these merged.
 func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
@@ -168,7 +186,7 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 		err = p.gather(ctx, p.Every(), dst)
 	}
 	if err != nil {
-		p.pool.measured.forget(p.Name())
+		p.all.measured.forget(p.Name())
 	}
 	return err
 }

@@ -59,12 +59,10 @@ type Pool struct {
 	uses    *uses.Uses
 	tails   tails
 	commits *groupcommit.Queue
-	merges  *merging.Merges
+	columns *columns
 	tallies *tallies
 	born    time.Time
 
-	measured measured
-	slow     slowNodes
 	waits    report.Waits
 	refusals report.Refusals
 }
@@ -76,8 +74,8 @@ func New(c Config) *Pool {
 	}
 	p := &Pool{agreed: &agreed{c}, budget: memory.New(c.RAM, c.Used, c.Log), born: time.Now()}
 	p.local = newLocal(p.agreed, p.budget)
-	p.merges = merging.New(c.RAM, p.local.work)
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
+	p.columns = &columns{agreed: p.agreed, copies: p.copies, peers: p.peers, merges: merging.New(c.RAM, p.local.work)}
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses = uses.New(c.State, c.Cluster, agreeTime, c.Log)

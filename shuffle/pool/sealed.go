@@ -142,7 +142,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 		err = p.readPieces(ctx, some)
 	}
 	if err != nil {
-		p.pool.measured.forget(p.Name())
+		p.all.measured.forget(p.Name())
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 	at, begins := p.Begins(p.Every()), []int64(nil)
-	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: p.Number}, pool: p.pool, files: p.files}
+	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: p.Number}, all: p.all, files: p.files}
 	var maps []state.Commit
 	for i, piece := range p.Each {
 		if some.Touch(at[i], at[i+1]) {
@@ -159,7 +159,7 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	whole := p.pool.merges.Part(feeder{one}, p.by, record.Spec{})
+	whole := p.all.merges.Part(feeder{one}, p.by, record.Spec{})
 	return whole.Runs(ctx, func(runs []record.Run) error {
 		left := some
 		for i, run := range runs {
@@ -192,7 +192,7 @@ const (
 // Hosts are the hosts on which copies of much of the part are, the one with most of it first.
 func (p *Part) Hosts() (hosts []string) {
 	host, has := make(map[string]string), make(map[string]int64)
-	for _, n := range p.pool.config.Nodes() {
+	for _, n := range p.all.config.Nodes() {
 		host[n.ID] = n.Host
 	}
 	for i, n := range p.perMap() {

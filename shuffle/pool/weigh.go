@@ -61,15 +61,15 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, pool: g.job.pool, files: f}
+	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, all: g.job.pool.columns, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
 	return all, p.each(ctx, p.Every(), func(s demand) (err error) {
 		some := make([]int64, len(all))
 		if r := p.request(s.maps, s.hurry); p.own(s.node) {
-			err = p.pool.copies.weigh(ctx, f, r, some)
+			err = p.all.copies.weigh(ctx, f, r, some)
 		} else {
-			err = p.pool.peers.weighAt(ctx, s.node, r, some)
+			err = p.all.peers.weighAt(ctx, s.node, r, some)
 		}
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := newPart(&column{terms: termsOf(is), pool: g.job.pool, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(&column{terms: termsOf(is), all: g.job.pool.columns, files: f}, record.Spec(is.Spec.Records))
 	p.rangeOf(is.Spec, g.job.pool.config.State.Commits(g.number))
 	return p.merged.Weights(ctx)
 }
