@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -16,6 +17,23 @@ import (
 	"rankfs/shuffle/record"
 	"rankfs/shuffle/turns"
 )
+
+// A content is the bytes that are committed: those of one file, or of one and of another after it.
+type content struct {
+	file  *os.File // what was written, or what it was divided into
+	rest  *os.File // what comes after that, if anything does
+	size  int64    // of both
+	after int64    // bytes of the rest
+	sums  []uint64 // of all pieces of the file, if they are known
+}
+
+// joined has the bytes one after the other.
+func (c content) joined() pieces.Joined {
+	if c.rest == nil {
+		return pieces.Joined{First: c.file, N: c.size}
+	}
+	return pieces.Joined{First: c.file, N: c.size - c.after, Rest: c.rest}
+}
 
 // offsets are the offsets that an attempt's writer has given.
 func (f *files) offsets(spec meta.Stage, name string, size int64) (pieces.Offsets, error) {
@@ -37,22 +55,22 @@ func divisor(spec meta.Stage) uint64 {
 }
 
 // divideInTurn is divide, once it is the turn of the job.
-func (s *sealing) divideInTurn(ctx context.Context, g state.PoolStage, given pieces.Offsets) (pieces.Offsets, error) {
-	done, err := s.files.work.Take(ctx, turns.PartyOf(g), 1, s.size)
+func (f *files) divideInTurn(ctx context.Context, g state.PoolStage, c *content, given pieces.Offsets) (pieces.Offsets, error) {
+	done, err := f.work.Take(ctx, turns.PartyOf(g), 1, c.size)
 	if err != nil {
 		return nil, fmt.Errorf("divide it, which waits for others: %w", err)
 	}
 	defer done()
-	return s.divide(ctx, g.Spec, given)
+	return f.divide(ctx, g.Spec, c, given)
 }
 
 // divide has another file committed, with the records of the one that was written by part; or
 // if these stand so already, that one, and what comes after them. It is made in the job's
 // memory, and so is the index by which records are sorted; what it is depends on the bytes
 // that were written and on the spec alone.
-func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offsets) (pieces.Offsets, error) {
-	used := memory.Arenas{Dir: s.files.Dir}
-	from, err := memory.MapFile(s.source, s.size)
+func (f *files) divide(ctx context.Context, spec meta.Stage, c *content, given pieces.Offsets) (pieces.Offsets, error) {
+	used := memory.Arenas{Dir: f.Dir}
+	from, err := memory.MapFile(c.file, c.size)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +89,9 @@ func (s *sealing) divide(ctx context.Context, spec meta.Stage, given pieces.Offs
 	}
 	switch n := int64(len(is.Bytes)); {
 	case !is.AsWritten:
-		s.file, s.size = used.Last(), n
+		c.file, c.size = used.Last(), n
 	case n > 0:
-		s.rest, s.after, s.size, s.sums = used.Last(), n, s.size+n, is.Sums
+		c.rest, c.after, c.size, c.sums = used.Last(), n, c.size+n, is.Sums
 	}
 	return is.Offsets, nil
 }

@@ -19,25 +19,13 @@ import (
 
 // A sealing is a file that is written no more, as it is now.
 type sealing struct {
+	content
 	files  *files
 	stage  uint64
 	source *os.File // what was written, which has the lease
-	file   *os.File // what is committed: the same, or what it was divided into
-	rest   *os.File // and what comes after that, if anything does
 	table  pieces.Table
-	size   int64    // of both
-	after  int64    // bytes of the rest
-	sums   []uint64 // of all pieces of the file, if they are known
-	ahead  *tail    // what other nodes have of it already; nil: nothing
-	named  bool     // it was given the name of a map now: one that has it since an earlier time may be committed
-}
-
-// joined has the bytes that are committed.
-func (s *sealing) joined() pieces.Joined {
-	if s.rest == nil {
-		return pieces.Joined{First: s.file, N: s.size}
-	}
-	return pieces.Joined{First: s.file, N: s.size - s.after, Rest: s.rest}
+	ahead  *tail // what other nodes have of it already; nil: nothing
+	named  bool  // it was given the name of a map now: one that has it since an earlier time may be committed
 }
 
 // seal waits until a file cannot be written, and sums it. A lease tells: the kernel
@@ -51,7 +39,7 @@ func (f *files) seal(ctx context.Context, g state.PoolStage, name string) (*seal
 	if err != nil {
 		return nil, err
 	}
-	s := &sealing{files: f, stage: g.Number, source: file, file: file}
+	s := &sealing{content: content{file: file}, files: f, stage: g.Number, source: file}
 	if err := access.Lease(ctx, s.source); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -74,7 +62,7 @@ func (s *sealing) sum(ctx context.Context, g state.PoolStage, name string) error
 		o, err = s.files.offsets(g.Spec, name, s.size)
 	}
 	if err == nil && divides(g.Spec, o) {
-		o, err = s.divideInTurn(ctx, g, o)
+		o, err = s.files.divideInTurn(ctx, g, &s.content, o)
 	}
 	if err != nil {
 		return err
