@@ -169,6 +169,9 @@ func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.Look(r.of(), r.Maps[0]))
 }
 
+// maxRows is how many rows of tables are looked at at a time, as a person waits for it: 64 MiB.
+const maxRows = 1 << 22
+
 // weigh adds up what maps that are here have of each part.
 func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
 	for _, c := range r.Maps {

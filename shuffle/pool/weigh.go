@@ -16,11 +16,8 @@ import (
 // What parts weigh, before or after they are made, is in the tables of the maps. Nodes add
 // up those of which they have copies, and send a number for each part.
 
-// Bounds of what is looked at for that, as a person waits for it.
-const (
-	maxRows   = 1 << 22 // of all tables: 64 MiB
-	weighTime = 2 * time.Second
-)
+// weighTime bounds how long that may take, as a person waits for it.
+const weighTime = 2 * time.Second
 
 // Weigh finds out how many bytes each part has.
 func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
