@@ -142,7 +142,7 @@ func (b *Blobs) Opened(file *os.File) (done func(), err error) {
 
 // MayGrow says why such files must not have so many more bytes, if so.
 func (b *Blobs) MayGrow(bytes int64) error {
-	return b.job.mayGrow(bytes, meta.Stage{Copies: meta.DefaultCopies})
+	return b.job.pool.mayGrow(b.job.is, bytes, meta.Stage{Copies: meta.DefaultCopies})
 }
 
 // A source is a file or directory of this node that becomes a blob of a name.
@@ -316,7 +316,7 @@ func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, er
 		Map: blobNumber(node, one.name, info, s.table.Sum()), Writer: node, Size: s.size, Sum: s.table.Sum(), Name: one.name,
 	}
 	expect := p.files.Expect(mapfiles.Path(p.stage.number, c))
-	if err := p.stage.copy(ctx, p.is, &c, s); err != nil {
+	if err := p.stage.pool.peers.copy(ctx, p.stage.stage, p.is, &c, s); err != nil {
 		expect()
 		return done, errors.Join(err, s.unname(c))
 	}
@@ -334,14 +334,14 @@ func blobNumber(node, name string, info os.FileInfo, sum uint64) uint64 {
 // now.
 func (p *putting) agree(ctx context.Context) error {
 	if len(p.done) == 1 && len(p.command.Dirs) == 0 && !p.command.New {
-		_, err := p.stage.job.pool.commits.Commit(ctx, p.is, p.done[0].commit)
+		_, err := p.stage.pool.commits.Commit(ctx, p.is, p.done[0].commit)
 		return err
 	}
 	for _, one := range p.done {
 		p.command.Maps = append(p.command.Maps, one.commit)
 	}
 	slices.SortFunc(p.command.Maps, func(a, b state.Commit) int { return cmp.Compare(a.Map, b.Map) })
-	_, err := p.stage.job.pool.agree(context.WithoutCancel(ctx), &p.command)
+	_, err := p.stage.pool.agree(context.WithoutCancel(ctx), &p.command)
 	return groupcommit.Unknown(err)
 }
 

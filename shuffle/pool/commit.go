@@ -16,14 +16,14 @@ import (
 )
 
 // Attempts are the attempts of the stage that this node has, which programs write and commit.
-type Attempts struct{ stage }
+type Attempts struct{ stageHere }
 
 // Attempts are the attempts of the stage.
-func (g *Stage) Attempts() Attempts { return Attempts{g.stage} }
+func (g *Stage) Attempts() Attempts { return Attempts{g.stageHere} }
 
 // Dir is the directory of this node's attempts.
 func (g Attempts) Dir() (string, error) {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return "", err
 	}
@@ -39,26 +39,26 @@ func (g Attempts) Begin(ctx context.Context) error {
 	if err != nil || is.Begun {
 		return err
 	}
-	_, err = g.job.pool.agree(ctx, &state.BeginStage{StageName: g.named()})
+	_, err = g.agree(ctx, &state.BeginStage{StageName: g.named()})
 	return err
 }
 
 // Write has an attempt open to write until done is called; it is refused for one that is
 // being committed, or may have been.
 func (g Attempts) Write(a meta.Attempt) (done func(), err error) {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return nil, err
 	}
 	if done, err = f.write(attemptPath(g.number, a)); err == nil {
-		g.job.pool.tails.begin(f, g.stage, a)
+		g.pool.tails.begin(f, g.stage, a)
 	}
 	return done, err
 }
 
 // Remove removes the file of an attempt, or its offsets.
 func (g Attempts) Remove(a meta.Attempt, name string) error {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (g Attempts) hasWinner(ctx context.Context, number uint64) (bool, error) {
 	if _, won := g.winner(number); !won {
 		return false, nil
 	}
-	if err := g.job.pool.Know(ctx); err != nil {
+	if err := g.Know(ctx); err != nil {
 		return false, err
 	}
 	_, won := g.winner(number)
@@ -97,7 +97,7 @@ func (g Attempts) Commit(ctx context.Context, a meta.Attempt, exclusive bool) (e
 		if !errors.Is(err, meta.ErrOvertaken) && !errors.Is(err, meta.ErrStale) {
 			return err
 		}
-		if unknown := g.job.pool.Know(ctx); unknown != nil {
+		if unknown := g.Know(ctx); unknown != nil {
 			return unknown
 		}
 	}
@@ -120,7 +120,7 @@ const sealings = 3
 //  4. If it has won, only the name of the attempt goes. Else the file goes too, or with
 //     exclusive the rename fails.
 func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) error {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return err
 	}
@@ -152,21 +152,21 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
 	defer s.close()
-	if t := g.job.pool.tails.take(ctx, f, from); s.file == s.source {
+	if t := g.pool.tails.take(ctx, f, from); s.file == s.source {
 		s.ahead = t
 	}
-	if _, err := f.promised.Reserve(ctx, g.job.ofQuota(), from, s.size*int64(g.job.pool.wanted(is.Spec))); err != nil {
+	if _, err := f.promised.Reserve(ctx, ofQuota(g.job), from, s.size*int64(g.wanted(is.Spec))); err != nil {
 		return fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
 	}
-	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.job.pool.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
+	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
 	defer f.Expect(mapfiles.Path(g.number, c))()
-	if err := g.copy(ctx, is, &c, s); err != nil {
+	if err := g.pool.peers.copy(ctx, g.stage, is, &c, s); err != nil {
 		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))
 	}
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), s.unname(c))
 	}
-	won, err := g.job.pool.commits.Commit(ctx, is, c)
+	won, err := g.pool.commits.Commit(ctx, is, c)
 	switch {
 	case errors.Is(err, groupcommit.ErrUnknown):
 		return meta.Worded(context.DeadlineExceeded, "commit %s of stage %s: %w; rename it once more", a, g.path(), err)
@@ -183,7 +183,7 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	defer func() {
 		within, cancel := context.WithTimeout(ctx, agreeTime)
 		defer cancel()
-		g.job.pool.spill.relieve(within)
+		g.pool.spill.relieve(within)
 	}()
 	return f.remove(g.number, a)
 }
@@ -194,7 +194,7 @@ func (g Attempts) numbered(ctx context.Context, is state.PoolStage, a meta.Attem
 	if a.Map < is.Numbers() {
 		return is, nil
 	}
-	err := g.job.pool.Know(ctx)
+	err := g.Know(ctx)
 	if err == nil {
 		is, err = g.is()
 	}
@@ -214,7 +214,7 @@ func (g Attempts) discard(f *files, a meta.Attempt, exclusive bool) error {
 	if _, err := f.maps.Memory().Lstat(from); err != nil {
 		return err
 	}
-	if won, ok := g.winner(a.Map); ok && won.Attempt == a.Number && won.Writer == g.job.pool.config.Cluster.Self() {
+	if won, ok := g.winner(a.Map); ok && won.Attempt == a.Number && won.Writer == g.config.Cluster.Self() {
 		f.promised.Spent(from, won.Size*int64(len(won.Nodes)))
 	}
 	return f.remove(g.number, a)

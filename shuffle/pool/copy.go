@@ -22,44 +22,43 @@ const copyTime = 10 * time.Second
 // copy makes copies of an attempt, as many as its spec wants or as there are hosts, and
 // enters them into its commit: the first on this node, or with place=ring where the name
 // of the map says, as all others are. The first is made while others are. A guest has none.
-func (g stage) copy(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
-	if is.Spec.Ring || g.job.pool.config.Guest {
-		return g.copyToOthers(ctx, is, c, s)
+func (p peers) copy(ctx context.Context, g stage, is state.PoolStage, c *state.Commit, s *sealing) error {
+	if is.Spec.Ring || p.config.Guest {
+		return p.copyToOthers(ctx, g, is, c, s)
 	}
 	commit := *c
 	c.Nodes = append(c.Nodes, c.Writer)
 	if is.Spec.Copies == 1 {
-		return g.copyTo(ctx, c.Writer, is, commit, s)
+		return p.copyTo(ctx, c.Writer, is, commit, s)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var first sync.WaitGroup
 	var failed error
 	first.Go(func() {
-		if failed = g.copyTo(ctx, commit.Writer, is, commit, s); failed != nil {
+		if failed = p.copyTo(ctx, commit.Writer, is, commit, s); failed != nil {
 			stop()
 		}
 	})
-	err := g.copyToOthers(ctx, is, c, s)
+	err := p.copyToOthers(ctx, g, is, c, s)
 	first.Wait()
 	return cmp.Or(failed, err)
 }
 
 // copyTo makes one copy: on this node the file is given the name of the map.
-func (g stage) copyTo(ctx context.Context, node string, is state.PoolStage, c state.Commit, s *sealing) error {
+func (p peers) copyTo(ctx context.Context, node string, is state.PoolStage, c state.Commit, s *sealing) error {
 	if node == c.Writer {
 		return s.name(ctx, c, is.Spec.Durable)
 	}
-	return g.job.pool.peers.sendCopy(ctx, node, is, c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
+	return p.sendCopy(ctx, node, is, c, sent{table: s.table, bytes: s.joined(), ahead: s.ahead})
 }
 
 // copyToOthers makes the copies that the commit does not have yet. A node that takes none is
 // left out, and the next is asked, as long as copyTime is not over; with fewer copies than are
 // wanted a strict stage goes no further.
-func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Commit, s *sealing) error {
-	p := g.job.pool
+func (p peers) copyToOthers(ctx context.Context, g stage, is state.PoolStage, c *state.Commit, s *sealing) error {
 	nodes := p.config.Nodes()
-	choose := g.chooser(is, c, s, nodes)
+	choose := s.chooser(g, is, c, nodes)
 	var failed []error
 	asked := false // this node, as one of the ring
 	for begun := time.Now(); len(c.Nodes) < is.Spec.Copies && (failed == nil || time.Since(begun) < copyTime); {
@@ -76,7 +75,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 		var work sync.WaitGroup
 		asked = asked || slices.Contains(ask, c.Writer)
 		for i, id := range ask {
-			work.Go(func() { errs[i] = g.copyTo(ctx, id, is, *c, s) })
+			work.Go(func() { errs[i] = p.copyTo(ctx, id, is, *c, s) })
 		}
 		work.Wait()
 		if err := ctx.Err(); err != nil {
@@ -99,7 +98,7 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 		return errors.Join(failed...)
 	}
 	if len(c.Nodes) == 0 { // no node of the ring takes one
-		if err := g.copyTo(ctx, c.Writer, is, *c, s); err != nil {
+		if err := p.copyTo(ctx, c.Writer, is, *c, s); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 		c.Nodes = append(c.Nodes, c.Writer)
@@ -120,13 +119,13 @@ func (g stage) copyToOthers(ctx context.Context, is state.PoolStage, c *state.Co
 
 // chooser chooses the nodes of the copies from some: with place=ring by the name of the
 // map, else in turn, and those first to which the attempt went ahead.
-func (g stage) chooser(is state.PoolStage, c *state.Commit, s *sealing, nodes []placement.Node) func([]placement.Node) []string {
+func (s *sealing) chooser(g stage, is state.PoolStage, c *state.Commit, nodes []placement.Node) func([]placement.Node) []string {
 	switch {
 	case is.Spec.Ring:
-		key := placement.Key(g.job.is.Name, g.name, c.Map)
+		key := placement.Key(g.job.Name, g.name, c.Map)
 		return func(nodes []placement.Node) []string { return placement.Choose(key, is.Spec.Copies, "", nodes) }
 	case s.ahead.went(is):
 		return s.ahead.choice.choose
 	}
-	return s.files.spread.next(g.job.is.Name, is, c.Writer, nodes).choose
+	return s.files.spread.next(g.job.Name, is, c.Writer, nodes).choose
 }

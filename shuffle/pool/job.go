@@ -40,6 +40,8 @@ func (j *Job) Files() (*os.Root, error) {
 	return f.root, nil
 }
 
+func (j *Job) files() (*files, error) { return j.pool.local.files(j.is) }
+
 // Use says that something of the job is open until done is called.
 func (j *Job) Use(hold bool) (done func()) { return j.pool.uses.Add(j.is, hold) }
 
@@ -79,7 +81,11 @@ func (j *Job) Stage(ctx context.Context, name string) (*Stage, error) {
 			return nil, fmt.Errorf("stage %s of job %s %w", name, j.is.Name, meta.ErrNotExist)
 		}
 	}
-	return &Stage{stage{j, g.Name, g.Number}}, nil
+	return j.stage(g), nil
+}
+
+func (j *Job) stage(g state.PoolStage) *Stage {
+	return &Stage{stageHere{stage{j.pool.agreed, j.is, g.Name, g.Number}, j.pool}}
 }
 
 // Fixed reports whether every job has a file or directory of that name.
@@ -91,7 +97,7 @@ func (j *Job) MakeStage(ctx context.Context, name string) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{stage{j, r.Stage.Name, r.Stage.Number}}, nil
+	return j.stage(*r.Stage), nil
 }
 
 // SetQuota changes how many bytes its maps may have in all their copies; with zero any.

@@ -225,16 +225,14 @@ func (l *local) close() error {
 	return errors.Join(errs...)
 }
 
-func (j *Job) files() (*files, error) { return j.pool.local.files(j.is) }
-
 // errKeepsNothing is why a node without memory for the pool does not ask itself.
 var errKeepsNothing = meta.Worded(meta.ErrUnavailable, "this node keeps nothing of the shuffle pool; mount it with --pool-ram SIZE")
 
 // ownFiles is files, and nil on a node that keeps nothing of the pool: it reads parts from
 // others.
-func (j *Job) ownFiles() (*files, error) {
-	if j.pool.config.RAM == 0 {
+func (l *local) ownFiles(j state.PoolJob) (*files, error) {
+	if l.config.RAM == 0 {
 		return nil, nil
 	}
-	return j.files()
+	return l.files(j)
 }

@@ -15,17 +15,17 @@ import (
 )
 
 // Maps are the maps of the stage that are committed, on all nodes.
-type Maps struct{ stage }
+type Maps struct{ stageHere }
 
 // Maps are the maps of the stage.
-func (g *Stage) Maps() Maps { return Maps{g.stage} }
+func (g *Stage) Maps() Maps { return Maps{g.stageHere} }
 
 // List has the numbers of those that are committed.
 func (g Maps) List(ctx context.Context) (numbers []uint64, err error) {
-	if err := g.job.pool.Know(ctx); err != nil {
+	if err := g.Know(ctx); err != nil {
 		return nil, err
 	}
-	for _, c := range g.job.pool.config.State.Commits(g.number).All() {
+	for _, c := range g.config.State.Commits(g.number).All() {
 		if len(c.Nodes) > 0 {
 			numbers = append(numbers, c.Map)
 		}
@@ -39,7 +39,7 @@ func (g Maps) Find(ctx context.Context, number uint64) (state.Commit, error) {
 	if c, ok := g.winner(number); ok {
 		return c, nil
 	}
-	if err := g.job.pool.Know(ctx); err != nil {
+	if err := g.Know(ctx); err != nil {
 		return state.Commit{}, err
 	}
 	if c, ok := g.winner(number); ok {
@@ -54,14 +54,14 @@ func (g Maps) Remove(ctx context.Context, number uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.job.pool.agree(ctx, &state.DropMap{StageName: g.named(), Map: number, Sum: c.Sum})
+	_, err = g.agree(ctx, &state.DropMap{StageName: g.named(), Map: number, Sum: c.Sum})
 	return err
 }
 
 // Open opens a map: the file itself where there is a copy of it that is as it should be, and
 // one file; else what is made of it here, or what another node sends.
 func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
-	pool := g.job.pool
+	pool := g.pool
 	is, err := g.is()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	if g.Generation() != is.Generation {
 		return nil, g.wasReset()
 	}
-	f, err := g.job.files()
+	f, err := g.files()
 	if err == nil {
 		err = g.bind()
 	}

@@ -2,11 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -65,51 +60,6 @@ func (g Generation) Current() bool {
 	}
 	return false
 }
-
-// part is a part of a sealed stage, with what its pieces are. A map that seems to be lost may have
-// been committed again on another node a moment ago.
-func (g Parts) part(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
-	p, err := g.known(ctx, is, name)
-	if errors.Is(err, meta.ErrLost) && g.job.pool.Know(ctx) == nil {
-		p, err = g.known(ctx, is, name)
-	}
-	return p, err
-}
-
-// known is the part, by what this node knows of the stage.
-func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*Part, error) {
-	if name.Number >= is.Spec.Parts {
-		return nil, g.noPart(is, name)
-	}
-	f, err := g.job.ownFiles()
-	if err != nil {
-		return nil, err
-	}
-	all := g.job.pool.config.State.Commits(g.number)
-	p := newPart(&column{terms: termsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all}, all: g.job.pool.columns, files: f}, record.Spec(is.Spec.Records))
-	p.Offsets = name.Offsets
-	if is.Spec.Records.Kind == meta.NoRecords {
-		p.next = is.Spec.Parts - 1 - name.Number
-	}
-	if is.Spec.Records.Ranges {
-		p.rangeOf(is.Spec, all)
-	}
-	if name.Ranged {
-		p.Maps = p.Maps.Between(name.From, name.To)
-	}
-	if g.Generation() != is.Generation {
-		return nil, g.wasReset()
-	}
-	if err := g.bind(); err != nil {
-		return nil, err
-	}
-	return p, p.measure(ctx)
-}
-
-// bind has the commits that this node knows of outlive a power failure. They may have been
-// answered before that; but no reader is given bytes of a map in whose place, after such a
-// failure, another attempt could have others.
-func (g stage) bind() error { return g.job.pool.config.Cluster.Lasts() }
 
 // measure finds how long the pieces are, what they hash to, and how long the part is.
 func (p *Part) measure(ctx context.Context) error {
@@ -190,82 +140,3 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 	}
 	return err
 }
-
-// Size is the size of a part, zero until the stage is sealed.
-func (g Parts) Size(ctx context.Context, name meta.Part) (int64, error) {
-	is, err := g.sealed(ctx, name, false)
-	if isAgain(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	p, err := g.part(ctx, is, name)
-	if err != nil {
-		return 0, err
-	}
-	return p.Size(), nil
-}
-
-// Open waits until the stage is sealed, and opens a part of it.
-func (g Parts) Open(ctx context.Context, name meta.Part, wait bool) (File, error) {
-	sealed, done := g.job.pool.waits.Begin(thread(ctx), g.number, name)
-	defer done()
-	is, err := g.sealed(ctx, name, wait)
-	if err != nil {
-		return nil, err
-	}
-	sealed()
-	p, err := g.part(ctx, is, name)
-	if err != nil {
-		return nil, err
-	}
-	return g.job.pool.maker.Open(ctx, p)
-}
-
-// sealTime bounds how long an open of a part waits for the maps. A stage may take hours;
-// a program that asks for less uses O_NONBLOCK, and one that is interrupted stops.
-const sealTime = 24 * time.Hour
-
-// Parts are the parts of the stage, which it has once it is sealed.
-type Parts struct{ stage }
-
-// Parts are the parts of the stage.
-func (g *Stage) Parts() Parts { return Parts{g.stage} }
-
-func (g Parts) noPart(is state.PoolStage, name meta.Part) error {
-	return fmt.Errorf("part %d of stage %s %w: it has parts 0 to %d", name.Number, g.path(), meta.ErrNotExist, is.Spec.Parts-1)
-}
-
-// sealed waits until all maps are committed, and returns the stage. Of one whose spec stays,
-// as there are attempts, no part is waited for that it never has.
-func (g Parts) sealed(ctx context.Context, name meta.Part, wait bool) (state.PoolStage, error) {
-	ctx, cancel := context.WithTimeout(ctx, sealTime)
-	defer cancel()
-	asked := false
-	for {
-		changed := g.job.pool.config.State.Changed()
-		is, err := g.is()
-		switch {
-		case err != nil, is.Sealed:
-			return is, err
-		case is.Specified() && is.Begun && name.Number >= is.Spec.Parts:
-			return is, g.noPart(is, name)
-		case !asked:
-			if err := g.job.pool.Know(ctx); err != nil {
-				return is, err
-			}
-			asked = true
-			continue
-		case !wait:
-			return is, unix.EAGAIN
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return is, fmt.Errorf("stage %s, of which %d maps are committed: %w", g.path(), is.Maps, cause(ctx))
-		}
-	}
-}
-
-func isAgain(err error) bool { return errors.Is(err, unix.EAGAIN) }

@@ -56,3 +56,5 @@ func allocated(info os.FileInfo) int64 {
 	}
 	return has
 }
+
+func ofQuota(j state.PoolJob) quota.Job { return quota.Job{Name: j.Name, Number: j.Number} }

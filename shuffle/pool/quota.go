@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/state"
 	"rankfs/shuffle/mapfiles"
-	"rankfs/shuffle/quota"
 )
 
 // MayGrow says why attempts must not have so many more bytes, if so: with all copies the
@@ -17,18 +17,16 @@ func (g Attempts) MayGrow(bytes int64) error {
 	if err != nil {
 		return err
 	}
-	return g.job.mayGrow(bytes, is.Spec)
+	return g.pool.mayGrow(g.job, bytes, is.Spec)
 }
 
-func (j *Job) mayGrow(bytes int64, spec meta.Stage) error {
-	f, err := j.files()
+func (p *Pool) mayGrow(j state.PoolJob, bytes int64, spec meta.Stage) error {
+	f, err := p.local.files(j)
 	if err != nil {
 		return err
 	}
-	return f.promised.MayGrow(j.ofQuota(), bytes, j.pool.wanted(spec))
+	return f.promised.MayGrow(ofQuota(j), bytes, p.wanted(spec))
 }
-
-func (j *Job) ofQuota() quota.Job { return quota.Job{Name: j.is.Name, Number: j.is.Number} }
 
 // Reserve has a file of an attempt count as one of so many bytes, from before it has them.
 // If it does not get them, that is undone.
@@ -37,30 +35,29 @@ func (g Attempts) Reserve(ctx context.Context, name string, bytes int64) (undo f
 	if err != nil {
 		return nil, err
 	}
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return nil, err
 	}
-	return f.promised.Reserve(ctx, g.job.ofQuota(), path.Join(mapfiles.StageDir(g.number), attemptsDir, name), bytes*int64(max(1, g.job.pool.wanted(is.Spec))))
+	return f.promised.Reserve(ctx, ofQuota(g.job), path.Join(mapfiles.StageDir(g.number), attemptsDir, name), bytes*int64(max(1, g.wanted(is.Spec))))
 }
 
 // settleTime is how long what was freed is kept from other nodes.
 const settleTime = time.Second
 
 // settle tells the cluster what is freed, again and again until ctx is done.
-func (p *Pool) settle(ctx context.Context) {
+func (l *local) settle(ctx context.Context) {
 	for sleep(ctx, settleTime) {
-		for _, is := range p.config.State.PoolJobs() {
-			if is.Reserved[p.config.Cluster.Self()].Bytes == 0 {
+		for _, j := range l.config.State.PoolJobs() {
+			if j.Reserved[l.config.Cluster.Self()].Bytes == 0 {
 				continue
 			}
-			j := &Job{p, is}
-			f, err := j.files()
+			f, err := l.files(j)
 			if err == nil {
-				err = f.promised.Settle(ctx, j.ofQuota())
+				err = f.promised.Settle(ctx, ofQuota(j))
 			}
 			if err != nil && ctx.Err() == nil {
-				p.config.Log.Debug("what attempts have reserved of a quota stays reserved for now", "job", is.Name, "cause", err)
+				l.config.Log.Debug("what attempts have reserved of a quota stays reserved for now", "job", j.Name, "cause", err)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func (s *Sealed) HasRecords() bool { return s.is.Spec.Records.Kind != meta.NoRec
 func (s *Sealed) Fingerprint() string {
 	h := xxhash.New()
 	var b [16]byte
-	for _, c := range s.job.pool.config.State.Commits(s.number).All() {
+	for _, c := range s.config.State.Commits(s.number).All() {
 		binary.LittleEndian.PutUint64(b[:], c.Map)
 		binary.LittleEndian.PutUint64(b[8:], c.Sum)
 		h.Write(b[:])

@@ -9,11 +9,11 @@ import (
 
 // Report says how a stage is, as far as this node knows.
 func (g *Stage) Report() (r report.Report, err error) {
-	p := g.job.pool
+	p := g.pool
 	if r.Stage, err = g.is(); err != nil {
 		return r, err
 	}
-	r.Job = g.job.is
+	r.Job = g.job
 	if j, ok := p.config.State.PoolJob(r.Job.Name); ok {
 		r.Job = j
 	}
@@ -42,7 +42,7 @@ func (g *Stage) Report() (r report.Report, err error) {
 }
 
 // Refused notes why something that a program asked of the stage was refused.
-func (g *Stage) Refused(what string, err error) { g.job.pool.refusals.Note(g.number, what, err) }
+func (g *Stage) Refused(what string, err error) { g.pool.refusals.Note(g.number, what, err) }
 
 type threadKey struct{}
 

@@ -226,7 +226,7 @@ func (t *tail) rest(ctx context.Context) bool {
 // targets are the nodes that a commit will give copies.
 func (all *tails) targets(f *files, t *tail) []string {
 	self, nodes := all.config.Cluster.Self(), all.config.Nodes()
-	t.choice = f.spread.next(t.stage.job.is.Name, t.is, self, nodes)
+	t.choice = f.spread.next(t.stage.job.Name, t.is, self, nodes)
 	return slices.DeleteFunc(t.choice.choose(nodes), func(id string) bool { return id == self })
 }
 

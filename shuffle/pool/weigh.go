@@ -22,7 +22,7 @@ const weighTime = 2 * time.Second
 // Weigh finds out how many bytes each part has.
 func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
 	var commits []state.Commit
-	for _, c := range g.job.pool.config.State.Commits(g.number).All() {
+	for _, c := range g.config.State.Commits(g.number).All() {
 		if len(c.Nodes) > 0 {
 			commits = append(commits, c)
 		}
@@ -54,11 +54,11 @@ func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
 // weigh adds up the bytes of each part by the tables of the maps, each of which is looked at on
 // one node that has a copy.
 func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.Commit) ([]int64, error) {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return nil, err
 	}
-	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, all: g.job.pool.columns, files: f}
+	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, all: g.pool.columns, files: f}
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
 	return all, p.each(ctx, p.Every(), func(s demand) (err error) {
@@ -82,18 +82,18 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 
 // weighRanges is about what parts have that are ranges of keys.
 func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.Commit) ([]int64, error) {
-	f, err := g.job.files()
+	f, err := g.files()
 	if err != nil {
 		return nil, err
 	}
-	p := newPart(&column{terms: termsOf(is), all: g.job.pool.columns, files: f}, record.Spec(is.Spec.Records))
-	p.rangeOf(is.Spec, g.job.pool.config.State.Commits(g.number))
+	p := newPart(&column{terms: termsOf(is), all: g.pool.columns, files: f}, record.Spec(is.Spec.Records))
+	p.rangeOf(is.Spec, g.config.State.Commits(g.number))
 	return p.merged.Weights(ctx)
 }
 
 // State is the text of the file state, for a person.
 func (g *Stage) State(ctx context.Context) ([]byte, error) {
-	if err := g.job.pool.Know(ctx); err != nil {
+	if err := g.Know(ctx); err != nil {
 		return nil, err
 	}
 	r, err := g.Report()
