@@ -10,12 +10,6 @@ import (
 	"testing"
 )
 
-// Packages whose files know each other both ways still, with the reason. Their functions
-// call each other one way all the same.
-var knotted = map[string]string{
-	"rankfs/shuffle/pool": "the types of jobs, stages and maps are declared beside what uses them; what is a subject of its own leaves as a package",
-}
-
 // In each package files know each other one way only: what names something comes before what
 // declares it, and that names nothing of those above it. Counted is what a package declares:
 // functions, types, variables and constants, with methods and fields. The methods of an
@@ -23,8 +17,7 @@ var knotted = map[string]string{
 func TestFilesKnowOneWay(t *testing.T) {
 	all := findSources(t)
 	for _, pkg := range slices.Sorted(maps.Keys(all.files)) {
-		reason, excepted := knotted[pkg]
-		if strings.HasPrefix(pkg, "rankfs/test") || len(all.files[pkg]) < 2 && !excepted {
+		if strings.HasPrefix(pkg, "rankfs/test") || len(all.files[pkg]) < 2 {
 			continue
 		}
 		c, err := all.check(pkg)
@@ -32,50 +25,36 @@ func TestFilesKnowOneWay(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		found := circle(c.filesKnow(c.isDeclared))
-		switch {
-		case excepted && found == nil:
-			t.Errorf("%s: its files know each other one way, so that it needs no exception (%s)", pkg, reason)
-		case excepted:
-			if found = circle(c.filesKnow(c.isFunction)); found != nil {
-				t.Errorf("%s: files call each other: %s", pkg, found)
-			}
-		case found != nil:
+		if found := circle(c.filesKnow()); found != nil {
 			t.Errorf("%s: files know each other: %s", pkg, found)
 		}
 	}
-	for pkg := range knotted {
-		if all.files[pkg] == nil {
-			t.Errorf("%s is excepted, and is no package", pkg)
-		}
-	}
-}
-
-// isFunction reports whether a name stands for a function or a method of the package.
-func (c *checked) isFunction(named types.Object) bool {
-	f, is := named.(*types.Func)
-	return is && f.Pkg() == c.Package && interfaceOf(f) == nil
 }
 
 // isDeclared reports whether a name stands for something that the package declares, which is
 // neither of one function nor of an interface.
 func (c *checked) isDeclared(named types.Object) bool {
-	if v, is := named.(*types.Var); is && v.IsField() {
-		return v.Pkg() == c.Package
+	switch named := named.(type) {
+	case *types.Func:
+		return named.Pkg() == c.Package && interfaceOf(named) == nil
+	case *types.Var:
+		if named.IsField() {
+			return named.Pkg() == c.Package
+		}
 	}
-	return c.isFunction(named) || named.Pkg() == c.Package && named.Parent() == c.Scope()
+	return named.Pkg() == c.Package && named.Parent() == c.Scope()
 }
 
-// filesKnow says for each file of a package which others declare something that counts and
-// that it names, and one such name.
-func (c *checked) filesKnow(counts func(types.Object) bool) map[string]map[string]string {
+// filesKnow says for each file of a package which others declare something that it names, and
+// one such name.
+func (c *checked) filesKnow() map[string]map[string]string {
 	knows := make(map[string]map[string]string)
 	for _, f := range c.files {
 		from := c.fileOf(f.Pos())
 		knows[from] = make(map[string]string)
 		ast.Inspect(f, func(n ast.Node) bool {
 			name, is := n.(*ast.Ident)
-			if named := c.uses[name]; is && named != nil && counts(named) {
+			if named := c.uses[name]; is && named != nil && c.isDeclared(named) {
 				if to := c.fileOf(named.Pos()); to != from {
 					knows[from][to] = named.Name()
 				}
