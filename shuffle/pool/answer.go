@@ -10,6 +10,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/packing"
 	"rankfs/shuffle/pieces"
@@ -29,7 +30,7 @@ func (s server) calls() (wire.Calls, wire.Pushes) {
 
 // asked is the request of another node. Which attempts it means both know by what the
 // cluster agreed on; what this node does not know yet is on its way.
-func (s server) asked(ctx context.Context, q wire.Request) (r PieceRequest, f *files, err error) {
+func (s server) asked(ctx context.Context, q wire.Request) (r gathering.Request, f *files, err error) {
 	if r, f, err = s.known(ctx, q); err == nil {
 		return r, f, nil
 	}
@@ -40,7 +41,7 @@ func (s server) asked(ctx context.Context, q wire.Request) (r PieceRequest, f *f
 }
 
 // known is the request as far as this node knows.
-func (s server) known(ctx context.Context, q wire.Request) (r PieceRequest, f *files, err error) {
+func (s server) known(ctx context.Context, q wire.Request) (r gathering.Request, f *files, err error) {
 	r.Stage = binary.LittleEndian.Uint64(q.ID[0:])
 	r.Generation = binary.LittleEndian.Uint64(q.ID[8:])
 	r.Part = binary.LittleEndian.Uint64(q.ID[16:])
@@ -123,7 +124,7 @@ func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer)
 }
 
 // answer emits what was asked for, packed if that was.
-func (s server) answer(r PieceRequest, q wire.Request, a wire.Answer, feed func(emit func([]byte) error) error) error {
+func (s server) answer(r gathering.Request, q wire.Request, a wire.Answer, feed func(emit func([]byte) error) error) error {
 	if r.Packed != meta.Uncompressed {
 		a.AtMost(packing.MostPacked(q.Bytes))
 	}

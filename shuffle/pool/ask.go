@@ -8,14 +8,15 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankfs/meta"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/pieces"
 )
 
 // measureAt asks a node what the pieces of maps are.
-func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]pieces.Piece, error) {
+func (p peers) measureAt(ctx context.Context, node string, r gathering.Request) ([]pieces.Piece, error) {
 	b := make([]byte, pieceBytes*len(r.Maps))
-	q := r.call(callMeasure, len(b))
-	if err := p.pull(ctx, node, r.by, q, meta.Uncompressed, b); err != nil {
+	q := call(callMeasure, r, len(b))
+	if err := p.pull(ctx, node, r.Party, q, meta.Uncompressed, b); err != nil {
 		return nil, err
 	}
 	all := make([]pieces.Piece, len(r.Maps))
@@ -30,15 +31,15 @@ func (p peers) measureAt(ctx context.Context, node string, r PieceRequest) ([]pi
 }
 
 // fetch has a node write pieces of maps, one after the other, into dst.
-func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []pieces.Piece, dst []byte) error {
+func (p peers) fetch(ctx context.Context, node string, r gathering.Request, pieces []pieces.Piece, dst []byte) error {
 	if r.Whole {
 		return p.fetchWhole(ctx, node, r, dst)
 	}
 	if len(dst) == 0 {
 		return nil
 	}
-	q := r.call(callPieces, len(dst))
-	if err := p.pull(ctx, node, r.by, q, r.Packed, dst); err != nil {
+	q := call(callPieces, r, len(dst))
+	if err := p.pull(ctx, node, r.Party, q, r.Packed, dst); err != nil {
 		return err
 	}
 	for i, one := range pieces {
@@ -51,26 +52,26 @@ func (p peers) fetch(ctx context.Context, node string, r PieceRequest, pieces []
 }
 
 // lookAt has a node look whether its copy of a piece, or of a whole map, is right.
-func (p peers) lookAt(ctx context.Context, node string, r PieceRequest) error {
-	return p.pull(ctx, node, r.by, r.call(callPortion, 0), meta.Uncompressed)
+func (p peers) lookAt(ctx context.Context, node string, r gathering.Request) error {
+	return p.pull(ctx, node, r.Party, call(callPortion, r, 0), meta.Uncompressed)
 }
 
 // fetchPortion has a node write some bytes of a piece into dst, which are not checked.
-func (p peers) fetchPortion(ctx context.Context, node string, r PieceRequest, off int64, dst []byte) error {
-	q := r.call(callPortion, len(dst))
+func (p peers) fetchPortion(ctx context.Context, node string, r gathering.Request, off int64, dst []byte) error {
+	q := call(callPortion, r, len(dst))
 	binary.LittleEndian.PutUint64(q.ID[24:], uint64(off)<<8|uint64(q.ID[24])) // behind Packed
-	return p.pull(ctx, node, r.by, q, r.Packed, dst)
+	return p.pull(ctx, node, r.Party, q, r.Packed, dst)
 }
 
 // fetchWhole has a node write a map into dst.
-func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst []byte) error {
+func (p peers) fetchWhole(ctx context.Context, node string, r gathering.Request, dst []byte) error {
 	_, g, err := p.numbered(ctx, r.Stage)
 	if err != nil {
 		return err
 	}
 	t := make(pieces.Table, pieces.RowBytes*g.Spec.Pieces())
-	q := r.call(callPieces, len(t)+len(dst))
-	if err := p.pull(ctx, node, r.by, q, r.Packed, t, dst); err != nil {
+	q := call(callPieces, r, len(t)+len(dst))
+	if err := p.pull(ctx, node, r.Party, q, r.Packed, t, dst); err != nil {
 		return err
 	}
 	if c := r.Maps[0]; !t.Is(c.Sum, c.Size) || !t.Match(dst, 0) {
@@ -80,10 +81,10 @@ func (p peers) fetchWhole(ctx context.Context, node string, r PieceRequest, dst 
 }
 
 // weighAt has another node do that.
-func (p peers) weighAt(ctx context.Context, node string, r PieceRequest, parts []int64) error {
+func (p peers) weighAt(ctx context.Context, node string, r gathering.Request, parts []int64) error {
 	b := make([]byte, 8*len(parts))
-	q := r.call(callWeigh, len(b))
-	if err := p.pull(ctx, node, r.by, q, meta.Uncompressed, b); err != nil {
+	q := call(callWeigh, r, len(b))
+	if err := p.pull(ctx, node, r.Party, q, meta.Uncompressed, b); err != nil {
 		return err
 	}
 	for i := range parts {

@@ -13,6 +13,7 @@ import (
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/mapfiles"
 	"rankfs/shuffle/pieces"
 )
@@ -23,6 +24,11 @@ type copies struct {
 	*local
 	losses  *losses
 	damaged atomic.Uint64 // that were given up because of other bytes
+}
+
+// pieceOf is what is wanted of each map of a request.
+func pieceOf(r gathering.Request) mapfiles.Part {
+	return mapfiles.Part{Stage: r.Stage, Number: r.Part, Whole: r.Whole}
 }
 
 // suspect inspects a copy of this node whose use has ended with an error, if that can
@@ -91,7 +97,7 @@ func (cs *copies) inspectAll(ctx context.Context) {
 }
 
 // measure says what the pieces are of maps that are here.
-func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]pieces.Piece, error) {
+func (cs *copies) measure(ctx context.Context, f *files, r gathering.Request) ([]pieces.Piece, error) {
 	all, err := cs.measureSome(ctx, f, r, 1)
 	if err != nil {
 		return nil, err
@@ -99,20 +105,16 @@ func (cs *copies) measure(ctx context.Context, f *files, r PieceRequest) ([]piec
 	return all[0], nil
 }
 
-// partsAhead is how many parts are measured at a time, if no other node has a map of them. In a
-// table their rows stand beside each other: of eight they are 144 bytes.
-const partsAhead = 8
-
-// measureSome measures so many parts, partsAhead at most, from the one of the request on.
-func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, parts int) ([][]pieces.Piece, error) {
+// measureSome measures so many parts, gathering.PartsAhead at most, from the one of the request on.
+func (cs *copies) measureSome(ctx context.Context, f *files, r gathering.Request, parts int) ([][]pieces.Piece, error) {
 	all := make([][]pieces.Piece, parts)
 	for k := range all {
 		all[k] = make([]pieces.Piece, len(r.Maps))
 	}
-	var room [partsAhead]pieces.Piece
+	var room [gathering.PartsAhead]pieces.Piece
 	of := room[:parts]
 	for i, c := range r.Maps {
-		if err := f.maps.Measure(r.of(), c, of); err != nil {
+		if err := f.maps.Measure(pieceOf(r), c, of); err != nil {
 			return nil, cs.suspect(ctx, f, r.Stage, c, err)
 		}
 		for k := range all {
@@ -123,10 +125,10 @@ func (cs *copies) measureSome(ctx context.Context, f *files, r PieceRequest, par
 }
 
 // read reads pieces of maps that are here, one after the other, into dst.
-func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, is []pieces.Piece, dst []byte) error {
+func (cs *copies) read(ctx context.Context, f *files, r gathering.Request, is []pieces.Piece, dst []byte) error {
 	for maps := r.Maps; len(maps) > 0; {
 		n := min(mapfiles.ReadAhead, len(maps))
-		if failed, err := f.maps.Read(ctx, r.of(), maps[:n], is[:n], dst); err != nil {
+		if failed, err := f.maps.Read(ctx, pieceOf(r), maps[:n], is[:n], dst); err != nil {
 			return cs.suspect(ctx, f, r.Stage, maps[failed], err)
 		}
 		dst = dst[pieces.SizeOf(is[:n]):]
@@ -136,9 +138,9 @@ func (cs *copies) read(ctx context.Context, f *files, r PieceRequest, is []piece
 }
 
 // send sends what maps that are here have of a part; before a whole map its table.
-func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func([]byte) error) error {
+func (cs *copies) send(ctx context.Context, f *files, r gathering.Request, emit func([]byte) error) error {
 	for _, c := range r.Maps {
-		err := f.maps.Send(r.of(), c, func(t pieces.Table, from io.Reader) error {
+		err := f.maps.Send(pieceOf(r), c, func(t pieces.Table, from io.Reader) error {
 			if t != nil {
 				if err := emit(t); err != nil {
 					return err
@@ -154,26 +156,26 @@ func (cs *copies) send(ctx context.Context, f *files, r PieceRequest, emit func(
 }
 
 // readPortion reads some bytes of a piece of a map that is here into dst. They are not checked.
-func (cs *copies) readPortion(ctx context.Context, f *files, r PieceRequest, is pieces.Piece, off int64, dst []byte) error {
-	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.ReadSome(r.of(), r.Maps[0], is, off, dst))
+func (cs *copies) readPortion(ctx context.Context, f *files, r gathering.Request, is pieces.Piece, off int64, dst []byte) error {
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.ReadSome(pieceOf(r), r.Maps[0], is, off, dst))
 }
 
 // sendPortion sends some bytes of a piece, which are not checked.
-func (cs *copies) sendPortion(ctx context.Context, f *files, r PieceRequest, off, n int64, emit func([]byte) error) error {
-	err := f.maps.SendSome(r.of(), r.Maps[0], off, n, func(from io.Reader) error { return wire.From(from)(ctx, emit) })
+func (cs *copies) sendPortion(ctx context.Context, f *files, r gathering.Request, off, n int64, emit func([]byte) error) error {
+	err := f.maps.SendSome(pieceOf(r), r.Maps[0], off, n, func(from io.Reader) error { return wire.From(from)(ctx, emit) })
 	return cs.suspect(ctx, f, r.Stage, r.Maps[0], err)
 }
 
 // look looks whether a piece of a map that is here, or the whole map, is right.
-func (cs *copies) look(ctx context.Context, f *files, r PieceRequest) error {
-	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.Look(r.of(), r.Maps[0]))
+func (cs *copies) look(ctx context.Context, f *files, r gathering.Request) error {
+	return cs.suspect(ctx, f, r.Stage, r.Maps[0], f.maps.Look(pieceOf(r), r.Maps[0]))
 }
 
 // maxRows is how many rows of tables are looked at at a time, as a person waits for it: 64 MiB.
 const maxRows = 1 << 22
 
 // weigh adds up what maps that are here have of each part.
-func (cs *copies) weigh(ctx context.Context, f *files, r PieceRequest, parts []int64) error {
+func (cs *copies) weigh(ctx context.Context, f *files, r gathering.Request, parts []int64) error {
 	for _, c := range r.Maps {
 		t, err := f.maps.Table(r.Stage, c)
 		if err == nil && t.Parts() != uint64(len(parts)) {

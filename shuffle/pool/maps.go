@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/record"
@@ -92,10 +93,10 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 			return nil, err
 		}
 	}
-	p := newPart(&column{
-		terms: termsOf(is), Whole: true, all: pool.columns, files: f,
+	p := newPart(pool.columns.column(f, &gathering.Column{
+		Terms: gathering.TermsOf(is), Whole: true,
 		Pieces: merging.Pieces{Number: number, Maps: state.MapsOf(c), Each: []pieces.Piece{{Size: c.Size, Sum: c.Sum, Begin: -1}}},
-	}, record.Spec{})
+	}), record.Spec{})
 	p.size = c.Size
 	return pool.maker.Open(ctx, p)
 }

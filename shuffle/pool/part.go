@@ -5,6 +5,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 )
@@ -18,15 +19,15 @@ import (
 //     does not change. Only the copy that a piece is taken from may.
 //   - It holds no bytes: Fill writes them where it is told, and may be called again.
 type Part struct {
-	*column
+	column
 	merged  merging.Part // what becomes of its pieces
 	Offsets bool         // where its records begin, or its maps' pieces
 	size    int64
 }
 
 // newPart is the part that these pieces are, of records as a spec says.
-func newPart(p *column, s record.Spec) *Part {
-	return &Part{column: p, merged: p.all.merges.Part(feeder{p}, p.by, s)}
+func newPart(p column, s record.Spec) *Part {
+	return &Part{column: p, merged: p.all.merges.Part(p, p.Party, s)}
 }
 
 // rangeOf has it be one of the ranges of a stage with these maps.
@@ -35,7 +36,7 @@ func (p *Part) rangeOf(spec meta.Stage, maps state.Maps) {
 }
 
 // By is the number of its job, and the weight by which work for it counts.
-func (p *Part) By() (job, weight uint64) { return p.by.Job, p.by.Weight }
+func (p *Part) By() (job, weight uint64) { return p.Party.Job, p.Party.Weight }
 
 // Size is the length of the part.
 func (p *Part) Size() int64 { return p.size }
@@ -47,7 +48,7 @@ type Generation struct {
 }
 
 // Of is the generation that the part is of.
-func (p *Part) Of() Generation { return Generation{p.all.agreed, p.Stage, p.Generation} }
+func (p *Part) Of() Generation { return Generation{p.all.copies.agreed, p.Stage, p.Generation} }
 
 // Current reports whether the stage is there, and was not reset since.
 func (g Generation) Current() bool {
@@ -63,21 +64,19 @@ func (g Generation) Current() bool {
 
 // measure finds how long the pieces are, what they hash to, and how long the part is.
 func (p *Part) measure(ctx context.Context) error {
-	for _, c := range p.Maps.All() {
-		if len(c.Nodes) == 0 {
-			return lost(c)
-		}
+	if err := p.Lost(); err != nil {
+		return err
 	}
 	name := p.withPieces()
-	known, ok := p.all.measured.get(name)
+	known, ok := p.all.Measured.Get(name)
 	if !ok {
 		var err error
 		if known, err = p.measureNow(ctx); err != nil {
 			return err
 		}
-		p.all.measured.put(name, known)
+		p.all.Measured.Put(name, known)
 	}
-	p.Each, p.merged.Wants, p.size = known.pieces, known.wants, known.size
+	p.Each, p.merged.Wants, p.size = known.Pieces, known.Wants, known.Size
 	if name != p.Name() {
 		p.size, _ = p.merged.SizeOfOffsets(ctx) // of pieces, which are known
 	}
@@ -85,15 +84,15 @@ func (p *Part) measure(ctx context.Context) error {
 }
 
 // measureNow measures the part, as no measurement is remembered.
-func (p *Part) measureNow(ctx context.Context) (measurement, error) {
+func (p *Part) measureNow(ctx context.Context) (gathering.Measurement, error) {
 	var err error
 	if p.merged.Records.Ranges {
 		p.merged.Wants, err = p.merged.Find(ctx)
 	} else {
-		err = p.measurePieces(ctx)
+		err = p.Measure(ctx)
 	}
 	if err != nil {
-		return measurement{}, err
+		return gathering.Measurement{}, err
 	}
 	size := p.Bytes()
 	switch {
@@ -103,12 +102,12 @@ func (p *Part) measureNow(ctx context.Context) (measurement, error) {
 	default:
 		size, err = p.merged.Size(ctx)
 	}
-	return measurement{p.Each, p.merged.Wants, size}, err
+	return gathering.Measurement{Pieces: p.Each, Wants: p.merged.Wants, Size: size}, err
 }
 
 // Name is the part's.
-func (p *Part) Name() partName {
-	name := p.name()
+func (p *Part) Name() gathering.Name {
+	name := p.column.Name()
 	if p.Offsets {
 		name[3] = 2
 	}
@@ -117,9 +116,9 @@ func (p *Part) Name() partName {
 
 // withPieces names the part whose pieces are to be known: that of offsets, if they are these of
 // pieces, is the part itself.
-func (p *Part) withPieces() partName {
+func (p *Part) withPieces() gathering.Name {
 	if p.merged.Records.Kind == meta.NoRecords {
-		return p.name()
+		return p.column.Name()
 	}
 	return p.Name()
 }
@@ -133,10 +132,10 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 	case p.merged.Merges():
 		err = p.merged.Merge(ctx, dst)
 	default:
-		err = p.gather(ctx, p.Every(), dst)
+		err = p.Gather(ctx, p.Every(), dst)
 	}
 	if err != nil {
-		p.all.measured.forget(p.Name())
+		p.all.Measured.Forget(p.Name())
 	}
 	return err
 }

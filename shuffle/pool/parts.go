@@ -10,6 +10,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 )
@@ -72,10 +73,12 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 		return nil, err
 	}
 	all := g.config.State.Commits(g.number)
-	p := newPart(&column{terms: termsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all}, all: g.pool.columns, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(g.pool.columns.column(f, &gathering.Column{
+		Terms: gathering.TermsOf(is), Pieces: merging.Pieces{Number: name.Number, Maps: all},
+	}), record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
-		p.next = is.Spec.Parts - 1 - name.Number
+		p.Next = is.Spec.Parts - 1 - name.Number
 	}
 	if is.Spec.Records.Ranges {
 		p.rangeOf(is.Spec, all)

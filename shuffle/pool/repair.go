@@ -10,6 +10,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/pieces"
 	"rankfs/shuffle/placement"
 )
@@ -79,7 +80,7 @@ func (r repairer) repair(ctx context.Context) (again bool) {
 // that they are enough. Its file goes with all that is needed no more.
 func (r repairer) giveUp(ctx context.Context, e endangered) (done bool) {
 	self := r.config.Cluster.Self()
-	ask := PieceRequest{terms: termsOf(e.stage), Whole: true, Maps: []state.Commit{e.is}}
+	ask := gathering.Request{Terms: gathering.TermsOf(e.stage), Whole: true, Maps: []state.Commit{e.is}}
 	for _, id := range e.live[:len(e.live)-1] {
 		if err := r.peers.lookAt(ctx, id, ask); err != nil {
 			return false // that node tells of its loss, or it is slow

@@ -4,11 +4,9 @@ import (
 	"encoding/binary"
 	"time"
 
-	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/meta/wire"
-	"rankfs/shuffle/mapfiles"
-	"rankfs/shuffle/turns"
+	"rankfs/shuffle/gathering"
 )
 
 // The calls of other nodes, by numbers that never change their meaning.
@@ -21,47 +19,21 @@ const (
 	callPortion = 21 // some bytes of a piece, unchecked; or if it is none, a look at all of it
 )
 
-// A PieceRequest asks a node for what maps have of a part; or, if Whole, for all of one.
-type PieceRequest struct {
-	terms
-	Part  uint64
-	Whole bool
-	Maps  []state.Commit
-	hurry bool // others can be asked
-}
-
-// of is what is wanted of each of the maps.
-func (r PieceRequest) of() mapfiles.Part {
-	return mapfiles.Part{Stage: r.Stage, Number: r.Part, Whole: r.Whole}
-}
-
-// Terms are the terms on which pieces of a stage come: as of which generation, how they are packed
-// on the way, and what the work counts for.
-type terms struct {
-	Stage, Generation uint64
-	Packed            meta.Compression
-	by                turns.Party
-}
-
-func termsOf(is state.PoolStage) terms {
-	return terms{is.Number, is.Generation, is.Spec.Packed, turns.PartyOf(is)}
-}
-
 // hurryTime is how long a node may say nothing to a request that is in a hurry. If it works on
 // it, it says so more often.
 const hurryTime = 4 * time.Second
 
-// call is the request for so many bytes by a call of that number.
-func (r PieceRequest) call(number uint8, bytes int) wire.Request {
-	q := wire.Request{Call: number, ID: r.id(), Runs: r.runs(), Bytes: uint64(bytes)}
-	if r.hurry {
+// call is a request for pieces, of so many bytes, by a call of that number.
+func call(number uint8, r gathering.Request, bytes int) wire.Request {
+	q := wire.Request{Call: number, ID: idOf(r), Runs: runsOf(r.Maps), Bytes: uint64(bytes)}
+	if r.Hurry {
 		q.Quiet = hurryTime
 	}
 	return q
 }
 
-// id is the request without its maps.
-func (r PieceRequest) id() (id [32]byte) {
+// idOf is a request without its maps.
+func idOf(r gathering.Request) (id [32]byte) {
 	binary.LittleEndian.PutUint64(id[0:], r.Stage)
 	binary.LittleEndian.PutUint64(id[8:], r.Generation)
 	binary.LittleEndian.PutUint64(id[16:], r.Part)
@@ -72,9 +44,9 @@ func (r PieceRequest) id() (id [32]byte) {
 	return id
 }
 
-// runs are the numbers of the maps.
-func (r PieceRequest) runs() (all []wire.Run) {
-	for _, c := range r.Maps {
+// runsOf are the numbers of maps.
+func runsOf(maps []state.Commit) (all []wire.Run) {
+	for _, c := range maps {
 		if n := len(all); n > 0 && all[n-1].First+all[n-1].N == c.Map {
 			all[n-1].N++
 			continue

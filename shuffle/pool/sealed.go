@@ -105,7 +105,7 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 		for i, one := range p.Each {
 			if one.Size%size != 0 {
 				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset JOB/STAGE",
-					p.at(i).Map, one.Size, p.Number, size)
+					p.At(i).Map, one.Size, p.Number, size)
 			}
 		}
 		if p.size > 0 {
@@ -142,7 +142,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 		err = p.readPieces(ctx, some)
 	}
 	if err != nil {
-		p.all.measured.forget(p.Name())
+		p.all.Measured.Forget(p.Name())
 	}
 	return err
 }
@@ -151,15 +151,15 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 	at, begins := p.Begins(p.Every()), []int64(nil)
-	one := &column{terms: p.terms, Pieces: merging.Pieces{Number: p.Number}, all: p.all, files: p.files}
+	one := p.with(merging.Pieces{Number: p.Number})
 	var maps []state.Commit
 	for i, piece := range p.Each {
 		if some.Touch(at[i], at[i+1]) {
-			maps, begins, one.Each = append(maps, p.at(i)), append(begins, at[i]), append(one.Each, piece)
+			maps, begins, one.Each = append(maps, p.At(i)), append(begins, at[i]), append(one.Each, piece)
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	whole := p.all.merges.Part(feeder{one}, p.by, record.Spec{})
+	whole := p.all.merges.Part(one, p.Party, record.Spec{})
 	return whole.Runs(ctx, func(runs []record.Run) error {
 		left := some
 		for i, run := range runs {
@@ -192,11 +192,11 @@ const (
 // Hosts are the hosts on which copies of much of the part are, the one with most of it first.
 func (p *Part) Hosts() (hosts []string) {
 	host, has := make(map[string]string), make(map[string]int64)
-	for _, n := range p.all.config.Nodes() {
+	for _, n := range p.all.copies.config.Nodes() {
 		host[n.ID] = n.Host
 	}
 	for i, n := range p.perMap() {
-		for _, id := range p.at(i).Nodes {
+		for _, id := range p.At(i).Nodes {
 			if name, ok := host[id]; ok {
 				has[name] += n
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankfs/meta/state"
+	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/record"
 	"rankfs/shuffle/report"
@@ -58,15 +59,15 @@ func (g *Stage) weigh(ctx context.Context, is state.PoolStage, commits []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := &column{terms: termsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}, all: g.pool.columns, files: f}
+	p := g.pool.columns.column(f, &gathering.Column{Terms: gathering.TermsOf(is), Whole: true, Pieces: merging.Pieces{Maps: state.MapsOf(commits...)}})
 	all := make([]int64, is.Spec.Parts)
 	var mu sync.Mutex
-	return all, p.each(ctx, p.Every(), func(s demand) (err error) {
+	return all, p.Ask(ctx, p.Every(), func(s gathering.Demand) (err error) {
 		some := make([]int64, len(all))
-		if r := p.request(s.maps, s.hurry); p.own(s.node) {
+		if r := p.Request(s.Maps, s.Hurry); p.Own(s.Node) {
 			err = p.all.copies.weigh(ctx, f, r, some)
 		} else {
-			err = p.all.peers.weighAt(ctx, s.node, r, some)
+			err = p.all.peers.weighAt(ctx, s.Node, r, some)
 		}
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func (g *Stage) weighRanges(ctx context.Context, is state.PoolStage, _ []state.C
 	if err != nil {
 		return nil, err
 	}
-	p := newPart(&column{terms: termsOf(is), all: g.pool.columns, files: f}, record.Spec(is.Spec.Records))
+	p := newPart(g.pool.columns.column(f, &gathering.Column{Terms: gathering.TermsOf(is)}), record.Spec(is.Spec.Records))
 	p.rangeOf(is.Spec, g.config.State.Commits(g.number))
 	return p.merged.Weights(ctx)
 }

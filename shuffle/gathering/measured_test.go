@@ -1,4 +1,4 @@
-package pool
+package gathering
 
 import (
 	"testing"
@@ -9,10 +9,10 @@ import (
 // The part that was measured last is remembered however many pieces it has, as its reader asks
 // again at once; those before it as far as there is room.
 func TestMeasured(t *testing.T) {
-	var m measured
-	name := func(part uint64) partName { return partName{2: part} }
-	remembered := func(part uint64) bool { _, ok := m.get(name(part)); return ok }
-	put := func(part uint64, n int) { m.put(name(part), measurement{pieces: make([]pieces.Piece, n)}) }
+	var m Measured
+	name := func(part uint64) Name { return Name{2: part} }
+	remembered := func(part uint64) bool { _, ok := m.Get(name(part)); return ok }
+	put := func(part uint64, n int) { m.Put(name(part), Measurement{Pieces: make([]pieces.Piece, n)}) }
 
 	put(0, mostPieces/2)
 	put(1, mostPieces/2)

@@ -1,4 +1,4 @@
-package pool
+package gathering
 
 import (
 	"slices"
@@ -15,55 +15,57 @@ const (
 	mostParts  = 1 << 10
 )
 
-// A partName tells a part from all others there ever were.
-type partName [7]uint64
+// A Name tells a part from all others there ever were.
+type Name [7]uint64
 
-// A measurement has the pieces of a part, and its length.
-type measurement struct {
-	pieces []pieces.Piece
-	wants  merging.Wanted
-	size   int64
+// A Measurement has the pieces of a part, and its length.
+type Measurement struct {
+	Pieces []pieces.Piece
+	Wants  merging.Wanted
+	Size   int64
 }
 
 // entries is the number of pieces and slices, which is bounded in all that is remembered.
-func (m measurement) entries() int { return len(m.pieces) + m.wants.Len() }
+func (m Measurement) entries() int { return len(m.Pieces) + m.Wants.Len() }
 
-// A measured remembers what the pieces are of parts that were looked at last: a reader
+// A Measured remembers what the pieces are of parts that were looked at last: a reader
 // asks several times how long a part is before it reads it. What a name stands for never
 // changes, wherever its copies are. The lock guards the fields below it.
-type measured struct {
+type Measured struct {
 	mu sync.Mutex
-	of map[partName]measurement
-	in []partName // from the oldest on
-	n  int        // of all pieces
+	of map[Name]Measurement
+	in []Name // from the oldest on
+	n  int    // of all pieces
 }
 
-func (m *measured) get(name partName) (measurement, bool) {
+// Get is what was found of a part, if it is remembered.
+func (m *Measured) Get(name Name) (Measurement, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	is, ok := m.of[name]
 	return is, ok
 }
 
-// forget forgets what was said of a part: it came of a copy that may be damaged.
-func (m *measured) forget(name partName) {
+// Forget forgets what was said of a part: it came of a copy that may be damaged.
+func (m *Measured) Forget(name Name) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if is, ok := m.of[name]; ok {
 		m.n -= is.entries()
 		delete(m.of, name)
-		m.in = slices.DeleteFunc(m.in, func(one partName) bool { return one == name })
+		m.in = slices.DeleteFunc(m.in, func(one Name) bool { return one == name })
 	}
 }
 
-func (m *measured) put(name partName, is measurement) {
+// Put remembers what was found of a part, unless it is remembered.
+func (m *Measured) Put(name Name, is Measurement) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.of[name]; ok {
 		return
 	}
 	if m.of == nil {
-		m.of = make(map[partName]measurement)
+		m.of = make(map[Name]Measurement)
 	}
 	m.of[name] = is
 	m.in, m.n = append(m.in, name), m.n+is.entries()
