@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +81,21 @@ func build(path string, tags []string) error {
 	return nil
 }
 
+// dependOnSources looks at all that programs of the tests are built of. go test answers by an
+// earlier result as long as all that the tests looked at is as it was; of what another go builds
+// it knows nothing, nor of what is done before the tests begin.
+var dependOnSources = sync.OnceValue(func() error {
+	if !testing.Testing() {
+		return nil
+	}
+	return filepath.WalkDir("../..", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && (e.Name() == "bin" || e.Name() == "build" || len(e.Name()) > 2 && e.Name()[0] == '.') {
+			return fs.SkipDir
+		}
+		return err
+	})
+})
+
 // Main builds rankfs for the tests of a package and runs them. It returns their exit
 // code.
 func Main(m *testing.M, program *string) int {
@@ -143,6 +160,9 @@ func At(t testing.TB, program, dir string, options ...string) *Place {
 // For is the same place in another test, whose daemons end with that. If it fails, it
 // says what they logged.
 func (p *Place) For(t testing.TB) *Place {
+	if err := dependOnSources(); err != nil {
+		t.Fatal(err)
+	}
 	one := *p
 	one.t, one.daemon = t, nil
 	t.Cleanup(func() {
