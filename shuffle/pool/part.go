@@ -19,7 +19,7 @@ import (
 //     does not change. Only the copy that a piece is taken from may.
 //   - It holds no bytes: Fill writes them where it is told, and may be called again.
 type Part struct {
-	column
+	column  column
 	merged  merging.Part // what becomes of its pieces
 	Offsets bool         // where its records begin, or its maps' pieces
 	size    int64
@@ -32,11 +32,14 @@ func newPart(p column, s record.Spec) *Part {
 
 // rangeOf has it be one of the ranges of a stage with these maps.
 func (p *Part) rangeOf(spec meta.Stage, maps state.Maps) {
-	p.merged.Range(merging.Stage{Number: p.Stage, Generation: p.Generation, Maps: maps, Parts: spec.Parts, Slices: spec.Slices(), Slice: p.slice})
+	p.merged.Range(merging.Stage{Number: p.column.Stage, Generation: p.column.Generation, Maps: maps, Parts: spec.Parts, Slices: spec.Slices(), Slice: p.column.slice})
 }
 
 // By is the number of its job, and the weight by which work for it counts.
-func (p *Part) By() (job, weight uint64) { return p.Party.Job, p.Party.Weight }
+func (p *Part) By() (job, weight uint64) { return p.column.Party.Job, p.column.Party.Weight }
+
+// Stage is the number of its stage.
+func (p *Part) Stage() uint64 { return p.column.Stage }
 
 // Size is the length of the part.
 func (p *Part) Size() int64 { return p.size }
@@ -48,7 +51,9 @@ type Generation struct {
 }
 
 // Of is the generation that the part is of.
-func (p *Part) Of() Generation { return Generation{p.all.copies.agreed, p.Stage, p.Generation} }
+func (p *Part) Of() Generation {
+	return Generation{p.column.all.copies.agreed, p.column.Stage, p.column.Generation}
+}
 
 // Current reports whether the stage is there, and was not reset since.
 func (g Generation) Current() bool {
@@ -64,19 +69,19 @@ func (g Generation) Current() bool {
 
 // measure finds how long the pieces are, what they hash to, and how long the part is.
 func (p *Part) measure(ctx context.Context) error {
-	if err := p.Lost(); err != nil {
+	if err := p.column.Lost(); err != nil {
 		return err
 	}
 	name := p.withPieces()
-	known, ok := p.all.Measured.Get(name)
+	known, ok := p.column.all.Measured.Get(name)
 	if !ok {
 		var err error
 		if known, err = p.measureNow(ctx); err != nil {
 			return err
 		}
-		p.all.Measured.Put(name, known)
+		p.column.all.Measured.Put(name, known)
 	}
-	p.Each, p.merged.Wants, p.size = known.Pieces, known.Wants, known.Size
+	p.column.Each, p.merged.Wants, p.size = known.Pieces, known.Wants, known.Size
 	if name != p.Name() {
 		p.size, _ = p.merged.SizeOfOffsets(ctx) // of pieces, which are known
 	}
@@ -89,12 +94,12 @@ func (p *Part) measureNow(ctx context.Context) (gathering.Measurement, error) {
 	if p.merged.Records.Ranges {
 		p.merged.Wants, err = p.merged.Find(ctx)
 	} else {
-		err = p.Measure(ctx)
+		err = p.column.Measure(ctx)
 	}
 	if err != nil {
 		return gathering.Measurement{}, err
 	}
-	size := p.Bytes()
+	size := p.column.Bytes()
 	switch {
 	case p.merged.Records.Kind == meta.NoRecords:
 	case p.Offsets:
@@ -102,7 +107,7 @@ func (p *Part) measureNow(ctx context.Context) (gathering.Measurement, error) {
 	default:
 		size, err = p.merged.Size(ctx)
 	}
-	return gathering.Measurement{Pieces: p.Each, Wants: p.merged.Wants, Size: size}, err
+	return gathering.Measurement{Pieces: p.column.Each, Wants: p.merged.Wants, Size: size}, err
 }
 
 // Name is the part's.
@@ -132,10 +137,10 @@ func (p *Part) Fill(ctx context.Context, dst []byte) (err error) {
 	case p.merged.Merges():
 		err = p.merged.Merge(ctx, dst)
 	default:
-		err = p.Gather(ctx, p.Every(), dst)
+		err = p.column.Gather(ctx, p.column.Every(), dst)
 	}
 	if err != nil {
-		p.all.Measured.Forget(p.Name())
+		p.column.all.Measured.Forget(p.Name())
 	}
 	return err
 }

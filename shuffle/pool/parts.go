@@ -78,13 +78,13 @@ func (g Parts) known(ctx context.Context, is state.PoolStage, name meta.Part) (*
 	}), record.Spec(is.Spec.Records))
 	p.Offsets = name.Offsets
 	if is.Spec.Records.Kind == meta.NoRecords {
-		p.Next = is.Spec.Parts - 1 - name.Number
+		p.column.Next = is.Spec.Parts - 1 - name.Number
 	}
 	if is.Spec.Records.Ranges {
 		p.rangeOf(is.Spec, all)
 	}
 	if name.Ranged {
-		p.Maps = p.Maps.Between(name.From, name.To)
+		p.column.Maps = p.column.Maps.Between(name.From, name.To)
 	}
 	if g.Generation() != is.Generation {
 		return nil, g.wasReset()

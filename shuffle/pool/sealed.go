@@ -97,15 +97,15 @@ func (s *Sealed) Part(ctx context.Context, number uint64) (*Part, error) {
 func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64) error) (err error) {
 	switch size := int64(p.merged.Records.Size); {
 	case p.merged.Records.Kind == meta.NoRecords:
-		at := p.Begins(p.Every())
-		for i, one := range p.Each {
+		at := p.column.Begins(p.column.Every())
+		for i, one := range p.column.Each {
 			err = cmp.Or(err, add(at[i], one.Size, 1))
 		}
 	case p.merged.Records.Kind == meta.Fixed:
-		for i, one := range p.Each {
+		for i, one := range p.column.Each {
 			if one.Size%size != 0 {
 				return meta.Worded(meta.ErrInvalid, "map %d has %d bytes of part %d, and a record has %d: its .idx file cuts one; write that otherwise, and begin the stage anew with: rankfs shuffle reset JOB/STAGE",
-					p.At(i).Map, one.Size, p.Number, size)
+					p.column.At(i).Map, one.Size, p.column.Number, size)
 			}
 		}
 		if p.size > 0 {
@@ -115,7 +115,7 @@ func (p *Part) Records(ctx context.Context, add func(off, length int64, n uint64
 		begun, last := false, uint64(0)
 		late := p.merged.Runs(ctx, func(runs []record.Run) error {
 			if begun {
-				return fmt.Errorf("part %d %w: a copy was damaged of a map that was read, and is given up; do that again", p.Number, meta.ErrCorrupt)
+				return fmt.Errorf("part %d %w: a copy was damaged of a map that was read, and is given up; do that again", p.column.Number, meta.ErrCorrupt)
 			}
 			return p.merged.Records.Begins(ctx, runs, func(at uint64) {
 				if begun && err == nil {
@@ -142,7 +142,7 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 		err = p.readPieces(ctx, some)
 	}
 	if err != nil {
-		p.all.Measured.Forget(p.Name())
+		p.column.all.Measured.Forget(p.Name())
 	}
 	return err
 }
@@ -150,16 +150,16 @@ func (p *Part) Read(ctx context.Context, some record.Windows) (err error) {
 // readPieces reads bytes of pieces that stand one after the other. Of a piece that is not
 // in memory of this node all comes, since it is checked as a whole.
 func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
-	at, begins := p.Begins(p.Every()), []int64(nil)
-	one := p.with(merging.Pieces{Number: p.Number})
+	at, begins := p.column.Begins(p.column.Every()), []int64(nil)
+	one := p.column.with(merging.Pieces{Number: p.column.Number})
 	var maps []state.Commit
-	for i, piece := range p.Each {
+	for i, piece := range p.column.Each {
 		if some.Touch(at[i], at[i+1]) {
-			maps, begins, one.Each = append(maps, p.At(i)), append(begins, at[i]), append(one.Each, piece)
+			maps, begins, one.Each = append(maps, p.column.At(i)), append(begins, at[i]), append(one.Each, piece)
 		}
 	}
 	one.Maps = state.MapsOf(maps...)
-	whole := p.all.merges.Part(one, p.Party, record.Spec{})
+	whole := p.column.all.merges.Part(one, p.column.Party, record.Spec{})
 	return whole.Runs(ctx, func(runs []record.Run) error {
 		left := some
 		for i, run := range runs {
@@ -176,7 +176,7 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 			}
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("part %d %w: it ends before byte %d", p.Number, meta.ErrCorrupt, left[0].Off+int64(len(left[0].To)))
+			return fmt.Errorf("part %d %w: it ends before byte %d", p.column.Number, meta.ErrCorrupt, left[0].Off+int64(len(left[0].To)))
 		}
 		return nil
 	})
@@ -192,11 +192,11 @@ const (
 // Hosts are the hosts on which copies of much of the part are, the one with most of it first.
 func (p *Part) Hosts() (hosts []string) {
 	host, has := make(map[string]string), make(map[string]int64)
-	for _, n := range p.all.copies.config.Nodes() {
+	for _, n := range p.column.all.copies.config.Nodes() {
 		host[n.ID] = n.Host
 	}
 	for i, n := range p.perMap() {
-		for _, id := range p.At(i).Nodes {
+		for _, id := range p.column.At(i).Nodes {
 			if name, ok := host[id]; ok {
 				has[name] += n
 			}
@@ -219,8 +219,8 @@ func (p *Part) Hosts() (hosts []string) {
 // perMap is the amount of the part in each map: bytes, or if it is a range of keys slices, which
 // are about equal.
 func (p *Part) perMap() []int64 {
-	all := make([]int64, p.Maps.Len())
-	for i, one := range p.Each {
+	all := make([]int64, p.column.Maps.Len())
+	for i, one := range p.column.Each {
 		all[i] = one.Size
 	}
 	p.merged.Wants.Count(all)

@@ -123,7 +123,7 @@ func seriesOf(of *pool.Part) *cache.Series {
 	sum := sha256.Sum256(b)
 	p := part{of, [16]byte(sum[:16])}
 	return &cache.Series{
-		ID: p.id, Dataset: "shuffle:" + strconv.FormatUint(of.Stage, 10), Job: jobOf(of), Steps: 1,
+		ID: p.id, Dataset: "shuffle:" + strconv.FormatUint(of.Stage(), 10), Job: jobOf(of), Steps: 1,
 		Keys: p, Course: p, Filler: p,
 	}
 }
