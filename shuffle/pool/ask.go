@@ -80,7 +80,7 @@ func (p peers) fetchWhole(ctx context.Context, node string, r gathering.Request,
 	return nil
 }
 
-// weighAt has another node do that.
+// weighAt has another node say how many bytes of maps each part has.
 func (p peers) weighAt(ctx context.Context, node string, r gathering.Request, parts []int64) error {
 	b := make([]byte, 8*len(parts))
 	q := call(callWeigh, r, len(b))

@@ -44,7 +44,7 @@ type Changes interface {
 	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
 }
 
-// Cluster changes that.
+// A Cluster changes the state, by what its nodes agree on. This node is one of them.
 type Cluster interface {
 	Self() string
 	Do(ctx context.Context, c state.Command) (state.Result, error)

@@ -19,18 +19,18 @@ type columns struct {
 	merges *merging.Merges
 }
 
-// A knower is the cluster as package gathering asks it.
-type knower struct{ *agreed }
+// A clusterAsked is the cluster as package gathering asks it.
+type clusterAsked struct{ *agreed }
 
 // Self implements gathering.Cluster.
-func (k knower) Self() string { return k.config.Cluster.Self() }
+func (c clusterAsked) Self() string { return c.config.Cluster.Self() }
 
 // Up implements gathering.Cluster.
-func (k knower) Up() map[string]bool { return up(k.config.Nodes()) }
+func (c clusterAsked) Up() map[string]bool { return up(c.config.Nodes()) }
 
 // Commit implements gathering.Cluster.
-func (k knower) Commit(stage, number uint64) (state.Commit, bool) {
-	return k.config.State.Commit(stage, number)
+func (c clusterAsked) Commit(stage, number uint64) (state.Commit, bool) {
+	return c.config.State.Commit(stage, number)
 }
 
 // A column is one as package merging knows it: it knows of the files of its job on this node, too,
@@ -43,7 +43,7 @@ type column struct {
 
 // column has a column ask nodes.
 func (cs *columns) column(f *files, c *gathering.Column) column {
-	c.All, c.Nodes = cs.Columns, asker{cs.copies, cs.peers, f}
+	c.All, c.Nodes = cs.Columns, nodesAsked{cs.copies, cs.peers, f}
 	if f == nil {
 		c.NotOwn = errKeepsNothing
 	}
@@ -76,17 +76,18 @@ func (p column) Lend() (here [][]byte, give func()) {
 	return here, loan.Give
 }
 
-// An asker asks for pieces: this node by its copies, others over the network.
-type asker struct {
+// nodesAsked are the nodes as package gathering asks them: this one by its copies, others over the
+// network.
+type nodesAsked struct {
 	copies *copies
 	peers  peers
 	files  *files // of the job, on this node
 }
 
-func (a asker) own(node string) bool { return node == a.copies.config.Cluster.Self() }
+func (a nodesAsked) own(node string) bool { return node == a.copies.config.Cluster.Self() }
 
 // Measure implements gathering.Nodes.
-func (a asker) Measure(ctx context.Context, node string, r gathering.Request, parts int) ([][]pieces.Piece, error) {
+func (a nodesAsked) Measure(ctx context.Context, node string, r gathering.Request, parts int) ([][]pieces.Piece, error) {
 	if a.own(node) {
 		return a.copies.measureSome(ctx, a.files, r, parts)
 	}
@@ -95,7 +96,7 @@ func (a asker) Measure(ctx context.Context, node string, r gathering.Request, pa
 }
 
 // Fetch implements gathering.Nodes.
-func (a asker) Fetch(ctx context.Context, node string, r gathering.Request, is []pieces.Piece, dst []byte) error {
+func (a nodesAsked) Fetch(ctx context.Context, node string, r gathering.Request, is []pieces.Piece, dst []byte) error {
 	if a.own(node) {
 		return a.copies.read(ctx, a.files, r, is, dst)
 	}
@@ -103,7 +104,7 @@ func (a asker) Fetch(ctx context.Context, node string, r gathering.Request, is [
 }
 
 // Portion implements gathering.Nodes.
-func (a asker) Portion(ctx context.Context, node string, r gathering.Request, is pieces.Piece, off int64, dst []byte) error {
+func (a nodesAsked) Portion(ctx context.Context, node string, r gathering.Request, is pieces.Piece, off int64, dst []byte) error {
 	if a.own(node) {
 		return a.copies.readPortion(ctx, a.files, r, is, off, dst)
 	}
@@ -111,7 +112,7 @@ func (a asker) Portion(ctx context.Context, node string, r gathering.Request, is
 }
 
 // Look implements gathering.Nodes.
-func (a asker) Look(ctx context.Context, node string, r gathering.Request) error {
+func (a nodesAsked) Look(ctx context.Context, node string, r gathering.Request) error {
 	if a.own(node) {
 		return a.copies.look(ctx, a.files, r)
 	}

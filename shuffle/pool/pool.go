@@ -58,7 +58,7 @@ func New(c Config) *Pool {
 	p := &Pool{agreed: &agreed{c}, budget: memory.New(c.RAM, c.Used, c.Log), born: time.Now()}
 	p.local = newLocal(p.agreed, p.budget)
 	p.copies, p.peers = &copies{local: p.local, losses: newLosses(p.agreed)}, newPeers(p.agreed)
-	p.columns = &columns{gathering.New(knower{p.agreed}), p.copies, p.peers, merging.New(c.RAM, p.local.work)}
+	p.columns = &columns{gathering.New(clusterAsked{p.agreed}), p.copies, p.peers, merging.New(c.RAM, p.local.work)}
 	p.spill = &spill{copies: p.copies, moving: make(chan struct{}, 1)}
 	p.tallies = &tallies{agreed: p.agreed, refusals: &p.refusals}
 	p.uses = uses.New(c.State, c.Cluster, agreeTime, c.Log)

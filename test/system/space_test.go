@@ -200,14 +200,21 @@ func flip(t *testing.T, path string, at int64) {
 	must(t, err)
 }
 
+// stateOnTmpfs is a node whose state is on a small disk of its own.
+func stateOnTmpfs(t testing.TB) (p *node, disk string) {
+	t.Helper()
+	p = newNode(t)
+	disk = newTmpfs(t, p, "12m")
+	p.state = disk + "/state"
+	p.Options("--state", p.state)
+	return p, disk
+}
+
 // Without room in the state directory nothing can be registered, and nothing
 // else is the worse for it.
 func TestFullStateDirectory(t *testing.T) {
 	t.Parallel()
-	p := newNode(t)
-	disk := newTmpfs(t, p, "12m")
-	p.state = disk + "/state"
-	p.Options("--state", p.state)
+	p, disk := stateOnTmpfs(t)
 	n, s := p.start(), newLines(t, 1000)
 	n.create("d", s, "--batch", "50")
 	before := entries(p.state + "/indexes")
@@ -253,10 +260,7 @@ func fillUp(t testing.TB, disk string) (filler string) {
 // serves what it has. Another one is refused there, though the lock has no room for who has it.
 func TestMountOnAFullStateDirectory(t *testing.T) {
 	t.Parallel()
-	p := newNode(t)
-	disk := newTmpfs(t, p, "12m")
-	p.state = disk + "/state"
-	p.Options("--state", p.state)
+	p, disk := stateOnTmpfs(t)
 	s := newLines(t, 1000)
 	p.start().create("d", s, "--batch", "50")
 	p.stop()
