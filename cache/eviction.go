@@ -2,6 +2,7 @@ package cache
 
 import (
 	"sync/atomic"
+	"time"
 
 	"rankfs/cache/disks"
 	"rankfs/cache/fair"
@@ -41,8 +42,9 @@ func (ev *eviction) remove(id uint32) *entry {
 }
 
 // weigh says how tenants stand. One alone has no standing: there is no other to take
-// anything from it; nor has any under a policy that knows no jobs.
-func (ev *eviction) weigh() {
+// anything from it; nor has any under a policy that knows no jobs. One that rests waits for
+// nothing, and no part of memory is due to it.
+func (ev *eviction) weigh(now time.Time) {
 	ts, idle := &ev.readers.tenants, ev.slabs.idle
 	for _, t := range ts.of {
 		t.standing, t.read = fair.Standing{Due: -1}, false
@@ -50,11 +52,13 @@ func (ev *eviction) weigh() {
 	count := int64(0)
 	for _, t := range ts.of {
 		if t.standing.Due < 0 { // of several series
-			t.standing = fair.Standing{}
-			count++
+			t.standing, t.resting = fair.Standing{}, t.rests(now)
+			if !t.resting {
+				count++
+			}
 		}
 	}
-	if count < 2 || !ev.strategy.policy.Divides() {
+	if len(ts.of) < 2 || !ev.strategy.policy.Divides() {
 		return
 	}
 	for n, s := range idle.series {
@@ -67,7 +71,7 @@ func (ev *eviction) weigh() {
 	}
 	for _, ep := range ev.readers.epochs {
 		t := ts.reading(ep.series)
-		if t == nil {
+		if t == nil || t.resting {
 			continue
 		}
 		t.read = t.read || len(ep.readers) > 0
@@ -78,6 +82,9 @@ func (ev *eviction) weigh() {
 		}
 	}
 	for _, t := range ts.of {
+		if t.resting {
+			continue
+		}
 		s := &t.standing
 		s.Due = ev.budget.Load() / count
 		unforeseen := t.read && t.random > 0.5 // it would wait for whatever it lost

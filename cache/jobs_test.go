@@ -310,3 +310,44 @@ func testAnEpochReadAgain(t *testing.T) {
 		t.Errorf("%d batches were filled again, beside others that nobody comes to", fills)
 	}
 }
+
+// A job that has stopped reading for longer than it read has no part of memory any more, whether it
+// waited for its batches when it was there or not: another one has all of it. One that pauses
+// for less, as for a checkpoint, finds its part when it goes on.
+func TestAJobThatRests(t *testing.T) {
+	const batch, places = 32 << 10, 512
+	for _, test := range []struct {
+		name  string
+		works time.Duration
+		once  bool
+		stays bool
+	}{
+		{"read once", time.Minute, true, false},
+		{"read over and over", time.Second, false, false},
+		{"pauses", 20 * time.Second, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				newSeries := func(id byte, steps uint64) *testSeries {
+					return &testSeries{id: id, steps: steps, size: batch, noise: true, fail: slow(2 * time.Millisecond)}
+				}
+				first, other := newSeries(1, places/2), newSeries(2, places-8)
+				k := newCache(t, cache.Config{RAMBytes: places * batch, Workers: 2})
+				fills := func(j paced, d time.Duration) int {
+					before := k.Stats().Fills
+					read(t, k, []paced{j}, d)
+					awaitQuiet(k)
+					return int(k.Stats().Fills - before)
+				}
+				fills(paced{series: first, tick: time.Millisecond / 4, once: test.once}, test.works)
+				fills(paced{series: other, tick: time.Millisecond}, 10*time.Second)
+				if n := fills(paced{series: other, tick: time.Millisecond}, 5*time.Second); !test.stays && n > places/10 {
+					t.Errorf("%d fills of another job, for whose batches memory has room", n)
+				}
+				if n := fills(paced{series: first, tick: time.Millisecond, once: true}, time.Minute); test.stays && n > places/10 {
+					t.Errorf("%d fills of a job that has paused, whose batches are its part of memory", n)
+				}
+			})
+		})
+	}
+}

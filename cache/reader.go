@@ -15,7 +15,7 @@ type reader struct {
 	ahead.Cursor
 	rank   uint64
 	size   int64     // of a batch, as last seen; zero if none was ready yet
-	seen   time.Time // when a step was opened
+	spell            // from its first step, in this epoch or one before, to the last one opened
 	served time.Time // when an open that waited was answered
 	usage  *usage    // of the job that it is of
 	stray  uint64    // the step after one that was opened a little behind here
@@ -154,10 +154,14 @@ func (t *tempo) pace() time.Duration {
 }
 
 // comes is the time at which r comes to a step: the next one by its tempo, and others as long after that
-// as so many steps take. One that is late comes to all of them later.
+// as so many steps take. One that is late comes to all of them later; one that rests is expected
+// to be silent for as long again.
 func (r *reader) comes(step uint64, now time.Time) time.Time {
 	ahead := time.Duration(int64(step)-int64(r.Pos)) * r.tempo.pace()
 	at, late := r.seen.Add(r.tempo.mean+ahead), now.Add(ahead)
+	if r.rests(now) {
+		late = late.Add(now.Sub(r.seen))
+	}
 	if late.After(at) {
 		return late
 	}

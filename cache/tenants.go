@@ -20,14 +20,15 @@ type tenants struct {
 // A tenant has a heap of idle batches of its own, so that what is to go first is known
 // of each.
 type tenant struct {
-	seen       time.Time
+	spell
 	late       float64    // the share of its opens that waited, of late
 	random     float64    // the share of its opens that were not foreseen, of late
 	confidence confidence // in its readers
 	heap       uint8      // of the idle batches that no reader is known to come to
 	usage      *usage     // of workers
 	standing   fair.Standing
-	read       bool // by a rank, when the standing was weighed
+	resting    bool // when the standing was weighed
+	read       bool // by a rank, then
 }
 
 const (

@@ -137,7 +137,7 @@ const misplacedLooks = 8
 // least is the idle batch that goes first, for what a series brings, its worth as of
 // now, and the priority; 0 if nothing is idle.
 func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, priority fair.Priority) {
-	ev.weigh()
+	ev.weigh(now)
 	for heap := spentHeap - 1; heap >= 0; heap-- { // what is in a wrong heap goes to the first
 		n, its, ok := ev.leastIn(uint8(heap), now)
 		if !ok {

@@ -1,0 +1,17 @@
+package cache
+
+import "time"
+
+// A spell is a time of opens: of a reader, or of a tenant.
+type spell struct{ began, seen time.Time } // with the first of them, and with the last one
+
+// rests reports whether there was none since for longer than the spell was, and for longer than a
+// step may take. So one that has been at work for an hour may pause for an hour; one that was through
+// at once makes way soon.
+func (s *spell) rests(now time.Time) bool {
+	silent := now.Sub(s.seen)
+	return silent > restsAfter && silent > s.seen.Sub(s.began)
+}
+
+// restsAfter is longer than the steps of most jobs.
+const restsAfter = time.Second
