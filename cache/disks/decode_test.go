@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta/diskdir"
 )
 
 func labels() []label {
@@ -171,12 +173,13 @@ func TestIndexNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	p := &place{root: root, listed: make(chan struct{})}
+	p := &place{Place: &diskdir.Place{Root: root}, listed: make(chan struct{})}
 	d.slabs.enter(p)
-	if d.index.load(p) || d.slabs.mu.End() != 1 || d.budget.mu.used != 0 {
-		t.Errorf("%d rows, %d bytes used", d.slabs.mu.End(), d.budget.mu.used)
+	loaded := d.index.load(p)
+	if used, _ := d.budget.Use(); loaded || d.slabs.mu.End() != 1 || used != 0 {
+		t.Errorf("%d rows, %d bytes used", d.slabs.mu.End(), used)
 	}
-	d.health.disk.Wait()
+	d.health.Disk.Wait()
 	if _, err := os.Stat(d.path + "/" + indexName); err == nil {
 		t.Error("it is still there")
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -26,7 +27,7 @@ type directory struct {
 	config   Config
 	log      *slog.Logger
 	systems  *fileSystems
-	budget   *budget
+	budget   *diskdir.Budget
 	health   *health
 	slabs    *slabs
 	unlinked *unlinked
@@ -38,7 +39,7 @@ type directory struct {
 
 func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 	d := &directory{path: dir.Path, config: c, log: c.Log, systems: systems}
-	d.budget = &budget{most: dir.Bytes}
+	d.budget = &diskdir.Budget{Most: dir.Bytes}
 	d.health = newHealth(dir.Path, c)
 	d.slabs = newSlabs(d.budget)
 	d.unlinked = &unlinked{budget: d.budget, health: d.health}
@@ -54,7 +55,7 @@ func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 
 // enter opens the directory and finds what is in it.
 func (d *directory) enter(create bool) error {
-	p, err := watch(d.health, slowdisk.Once(func() (*place, error) { return openPlace(d.path, create, d.systems) }), (*place).close)
+	p, err := watch(d.health, slowdisk.Once(func() (*place, error) { return openPlace(d.path, create, d.systems) }), func(p *place) { p.Close() })
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (d *directory) enter(create bool) error {
 // writable waits until the names of the directory have been seen, so that all
 // that is in it counts, and returns its place unless it is suspended.
 func (d *directory) writable() (*place, error) {
-	p, err := d.slabs.place(), d.health.suspended()
+	p, err := d.slabs.place(), d.health.Suspended()
 	if err != nil || p == nil {
 		return nil, meta.Worded(ErrNoRoom, "nvme directory suspended: %s: %w", d.path, cmp.Or(err, errUnreadable))
 	}
@@ -86,19 +87,24 @@ func (d *directory) writable() (*place, error) {
 // left is the budget that is not used; less than nothing if nothing is to be
 // written.
 func (d *directory) left() int64 {
-	if d.slabs.place() == nil || d.health.suspended() != nil {
+	if d.slabs.place() == nil || d.health.Suspended() != nil {
 		return -1
 	}
-	return d.budget.left()
+	return max(0, d.budget.Left())
 }
 
-// room is the room for slabs.
+// room is the room for slabs: of that used already, if nothing is written.
 func (d *directory) room() int64 {
 	p, err := d.reader.readable()
 	if err != nil {
 		return 0
 	}
-	return d.budget.room(p.most.Load(), d.health.suspended() == nil)
+	used, others := d.budget.Use()
+	room := d.budget.Beside()
+	if d.health.Suspended() != nil {
+		room = used - others
+	}
+	return max(0, min(room, p.most.Load()-others)-d.slabs.indexBytes())
 }
 
 // attend does what is not asked for: it writes the index now and then, and
@@ -111,7 +117,7 @@ func (d *directory) attend(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.health.failing:
+		case <-d.health.Failing:
 			d.retry(ctx)
 		case <-look.C:
 			d.seeWritable()
@@ -128,22 +134,21 @@ func (d *directory) attend(ctx context.Context) {
 // retry tries a directory that is not to be read every so often, until it can be.
 func (d *directory) retry(ctx context.Context) {
 	for {
-		wait, ok := d.health.rest()
-		if ok {
+		if d.health.Unreadable() == nil {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(d.config.Suspend):
 		}
 		err := d.revive()
 		if err == nil {
-			d.health.heal()
+			d.health.Heal()
 			d.seeWritable()
 			return
 		}
-		d.health.fail(err, true)
+		d.health.Fail(err, true)
 	}
 }
 
@@ -154,30 +159,30 @@ func (d *directory) seeWritable() {
 	if err != nil {
 		return
 	}
-	err = d.health.call(p.writable)
+	err = d.health.call(p.Writable)
 	if err == nil || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission) {
-		d.health.mayWrite(err)
+		d.health.MayWrite(err)
 	}
 }
 
 // revive finds out whether the directory can be used again, and enters it anew
 // if it is another one by now.
 func (d *directory) revive() error {
-	if d.health.disk.Silent() {
+	if d.health.Disk.Silent() {
 		return errStuck
 	}
-	p, origin := d.slabs.where()
+	p, last := d.slabs.where()
 	if p != nil {
-		err := d.health.call(func() error { return p.probe(d.path) })
-		if again := err == nil && !p.seen(); !again && !errors.Is(err, errGone) {
+		err := d.health.call(p.Probe)
+		if again := err == nil && !p.seen(); !again && !errors.Is(err, diskdir.ErrGone) {
 			return err
 		}
 		// Files that ranks hold open there no longer count.
 		d.slabs.leave()
-		p.close()
+		p.Close()
 	}
-	if origin != nil {
-		if err := d.health.call(func() error { return origin.mayReturn(d.path) }); err != nil {
+	if last != nil {
+		if err := d.health.call(last.MayReturn); err != nil {
 			return err
 		}
 	}
@@ -195,13 +200,13 @@ func (d *directory) close() error {
 		return err
 	}
 	var err error
-	if d.slabs.place() != nil && d.health.suspended() == nil {
+	if d.slabs.place() != nil && d.health.Suspended() == nil {
 		err = d.index.save()
 	}
 	p := d.slabs.close()
 	d.unlinked.close()
 	if p != nil {
-		p.close()
+		p.Close()
 	}
 	if errors.Is(err, ErrNoRoom) {
 		err = nil // the next daemon looks through the names

@@ -44,7 +44,7 @@ func New(c Config) (*Tier, error) {
 		t.dirs = append(t.dirs, d)
 		err := d.enter(true)
 		if err != nil {
-			d.health.fail(fmt.Errorf("nvme directory %s: %w", d.path, err), true)
+			d.health.Fail(fmt.Errorf("nvme directory %s: %w", d.path, err), true)
 		}
 		d.seeWritable()
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -20,7 +21,7 @@ import (
 type evictor struct {
 	first    func(a, b Key) bool // whether a goes before b; nil: the one used longest ago
 	floor    Floor
-	budget   *budget
+	budget   *diskdir.Budget
 	health   *health
 	slabs    *slabs
 	unlinked *unlinked
@@ -37,13 +38,9 @@ type spare func(Key) bool
 
 // reserve counts bytes as used and pending, giving up slabs for them that may go.
 func (v *evictor) reserve(p *place, need int64, may spare) error {
-	for {
-		ok, err := v.budget.count(need)
-		if ok {
-			break
-		}
-		if err != nil {
-			return err
+	for !v.budget.Count(need) {
+		if _, others := v.budget.Use(); need > v.budget.Most-others {
+			return meta.Worded(ErrNoRoom, "a slab of %d bytes is more than the nvme budget of %d, of which other files have %d", need, v.budget.Most, others)
 		}
 		if !v.shrink(may) {
 			return v.full(may)
@@ -52,7 +49,7 @@ func (v *evictor) reserve(p *place, need int64, may spare) error {
 	p.pending.Add(need)
 	if err := v.clear(p, may); err != nil {
 		p.pending.Add(-need)
-		v.budget.add(-need)
+		v.budget.Add(-need)
 		return v.health.refusal(err)
 	}
 	return nil
@@ -60,7 +57,7 @@ func (v *evictor) reserve(p *place, need int64, may spare) error {
 
 // trim gives up slabs until what is used is within the budget.
 func (v *evictor) trim(may spare) error {
-	for v.budget.over() {
+	for v.budget.Left() < 0 {
 		if !v.shrink(may) {
 			return v.full(may)
 		}
@@ -71,10 +68,10 @@ func (v *evictor) trim(may spare) error {
 // full is the error that nothing may make way.
 func (v *evictor) full(may spare) error {
 	if may == nil {
-		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.most)))
+		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.Most)))
 	}
 	return meta.Worded(ErrNoRoom, "of the nvme budget of %s nothing may make way: ranks hold it or come to it, or it is pinned or of the same view",
-		meta.FormatBytes(uint64(v.budget.most)))
+		meta.FormatBytes(uint64(v.budget.Most)))
 }
 
 // clear gives up slabs until the file system has its floor free, when what is
@@ -91,9 +88,8 @@ func (v *evictor) clear(p *place, may spare) error {
 		v.health.squeezed()
 		// What is given up is counted here, as some file systems free blocks
 		// when they please.
-		used, _ := v.budget.usage()
-		for goal := used - lack; used > goal && v.shrink(may); {
-			used, _ = v.budget.usage()
+		goal := v.budget.Left() + lack
+		for v.budget.Left() < goal && v.shrink(may) {
 		}
 	}
 	if lack, err := v.lack(p); err != nil || lack > 0 {
@@ -106,7 +102,7 @@ func (v *evictor) clear(p *place, may spare) error {
 // pending; but nothing is given up for what would not fit anyhow.
 func (v *evictor) fits(p *place) error {
 	lack, err := v.lack(p)
-	if used, others := v.budget.usage(); err == nil && lack > used-others {
+	if used, others := v.budget.Use(); err == nil && lack > used-others {
 		err = errFull
 	}
 	if err == nil {
@@ -117,7 +113,7 @@ func (v *evictor) fits(p *place) error {
 
 // lack is the number of bytes that the file system will lack of its floor.
 func (v *evictor) lack(p *place) (int64, error) {
-	used, _ := v.budget.usage()
+	used, _ := v.budget.Use()
 	return p.lack(v.floor, used)
 }
 
@@ -197,18 +193,18 @@ func (v *evictor) remove(s *slab) error {
 // unlink is remove as the disk does it.
 func (v *evictor) unlink(s *slab) error {
 	f, openErr := s.place.open(s.name())
-	err := s.place.root.Remove(s.name())
+	err := s.place.Root.Remove(s.name())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if openErr == nil {
 			f.Close()
 		}
 		v.slabs.stay(s)
-		v.health.fail(fmt.Errorf("remove slab: %w", err), false)
+		v.health.Fail(fmt.Errorf("remove slab: %w", err), false)
 		return err
 	}
 	if openErr != nil { // nothing is there, or nothing can be known of it
 		v.slabs.unlink(s, nil)
-		v.budget.add(-s.real)
+		v.budget.Add(-s.real)
 	} else if !v.slabs.unlink(s, f) {
 		v.unlinked.free(f, s.real)
 	}

@@ -42,7 +42,7 @@ const window = 256 << 10
 // create makes a file, or opens one that is not finished yet, with the blocks of so many
 // bytes. If its disk has not got them the file is returned with the error.
 func (p *place) create(h *health, name string, flag int, size int64, durable bool) (*File, error) {
-	f, err := p.root.OpenFile(name, os.O_RDWR|os.O_CREATE|flag, 0600)
+	f, err := p.Root.OpenFile(name, os.O_RDWR|os.O_CREATE|flag, 0600)
 	if err != nil {
 		return nil, err
 	}
@@ -72,18 +72,18 @@ func (f *File) seal(name string) error {
 			return err
 		}
 	}
-	if err := f.place.root.Rename(f.name, name); err != nil {
+	if err := f.place.Root.Rename(f.name, name); err != nil {
 		return err
 	}
 	f.name = name
 	if f.durable {
-		return durable.SyncIn(f.place.root, filepath.Dir(name))
+		return durable.SyncIn(f.place.Root, filepath.Dir(name))
 	}
 	return nil
 }
 
 // discard removes the file.
-func (f *File) discard() error { return errors.Join(f.place.root.Remove(f.name), f.file.Close()) }
+func (f *File) discard() error { return errors.Join(f.place.Root.Remove(f.name), f.file.Close()) }
 
 // feed hashes bytes of a file, and copies them to mem if that is anything.
 func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
@@ -111,13 +111,13 @@ func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem [
 
 // ask is watch for what is not a slab, unless the directory is not read now.
 func ask[T any](h *health, work func(*slowdisk.Work) (T, error), undo func(T)) (T, error) {
-	if err := h.unreadable(); err != nil {
+	if err := h.Unreadable(); err != nil {
 		var none T
-		return none, fmt.Errorf("nvme directory %s: %w: %w", h.dir, errUnreadable, err)
+		return none, fmt.Errorf("nvme directory %s: %w: %w", h.Dir, errUnreadable, err)
 	}
 	v, err := watch(h, work, undo)
 	if errors.Is(err, errStuck) { // which is no lack of room to a file that has its own
-		err = fmt.Errorf("nvme directory %s: %w", h.dir, errStuck)
+		err = fmt.Errorf("nvme directory %s: %w", h.Dir, errStuck)
 	}
 	return v, err
 }

@@ -9,6 +9,10 @@ import (
 	"rankfs/meta"
 )
 
+// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace. What is of this
+// kind says in its own words what there is no room for, and why.
+var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room now")
+
 // Affordable returns an error if a slab may not keep a descriptor: the last ones are
 // reserved for the daemon, which could not even answer an umount without one. The
 // kernel gives the lowest free number, so the number tells how many are taken.
@@ -45,11 +49,9 @@ func Unmapped(fd int) bool {
 
 const block = 512 // as stat counts them, whatever the file system's are
 
-type unixStat = syscall.Stat_t
-
 // realOf is the room of a file on its disk, in bytes.
-func realOf(info fs.FileInfo) int64 { return info.Sys().(*unixStat).Blocks * block }
+func realOf(info fs.FileInfo) int64 { return info.Sys().(*syscall.Stat_t).Blocks * block }
 
 func changeOf(info fs.FileInfo) unix.Timespec {
-	return unix.Timespec(info.Sys().(*unixStat).Ctim)
+	return unix.Timespec(info.Sys().(*syscall.Stat_t).Ctim)
 }

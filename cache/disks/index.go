@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -138,8 +139,8 @@ type index struct {
 func (x *index) load(p *place) bool {
 	err := x.health.do(func(w *slowdisk.Work) error { return x.read(w, p) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		x.health.log.Warn("nvme index not used: looking through the names", "dir", x.health.dir, "cause", err)
-		_ = x.health.call(func() error { return p.root.Remove(indexName) })
+		x.health.Log.Warn("nvme index not used: looking through the names", "dir", x.health.Dir, "cause", err)
+		_ = x.health.call(func() error { return p.Root.Remove(indexName) })
 	}
 	return err == nil
 }
@@ -174,8 +175,8 @@ func (x *index) read(w *slowdisk.Work, p *place) error {
 	mu.Lock()
 	defer mu.Unlock()
 	if mu.place == p {
-		mu.budget.add(realOf(info))
-		mu.budget.setIndex(realOf(info))
+		mu.budget.Add(realOf(info))
+		mu.setIndex(realOf(info))
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (x *index) recall(p *place, items []item, all int) error {
 	mu.Lock()
 	defer mu.Unlock()
 	if mu.place != p {
-		return errGone
+		return diskdir.ErrGone
 	}
 	mu.Spread(all) // at once: that moves nothing
 	for _, i := range items {
@@ -205,7 +206,7 @@ func (x *index) save() error {
 	if p == nil {
 		return nil
 	}
-	if err := x.health.suspended(); err != nil {
+	if err := x.health.Suspended(); err != nil {
 		return meta.Worded(ErrNoRoom, "%w", err)
 	}
 	if err := x.evictor.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
@@ -249,10 +250,10 @@ func (x *index) wrote(p *place, real int64, change uint64) {
 	mu.Lock()
 	defer mu.Unlock()
 	if mu.place != p { // it is gone meanwhile, with its files
-		mu.budget.add(-real)
+		mu.budget.Add(-real)
 		return
 	}
-	mu.budget.setIndex(real)
+	mu.setIndex(real)
 	x.saved = change
 }
 

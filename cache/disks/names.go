@@ -33,7 +33,7 @@ type lister struct {
 // seeNames is list for a directory that is in use meanwhile.
 func (l *lister) seeNames(p *place) {
 	if err := l.list(p); err != nil && !l.closing.Load() {
-		l.health.fail(err, true)
+		l.health.Fail(err, true)
 	}
 }
 
@@ -49,7 +49,7 @@ func (l *lister) list(p *place) error {
 	slices.SortStableFunc(all, func(a, b found) int { return a.when.Compare(b.when) })
 	for _, f := range all {
 		if taken := l.adopt(p, f); taken {
-			_ = l.health.call(func() error { return p.root.Remove(f.name()) })
+			_ = l.health.call(func() error { return p.Root.Remove(f.name()) })
 		}
 	}
 	close(p.listed)
@@ -62,7 +62,7 @@ func (l *lister) list(p *place) error {
 func (l *lister) names(w *slowdisk.Work, p *place) (all []found, err error) {
 	var dir *os.File
 	err = w.Do(func() (err error) {
-		dir, err = p.root.Open(".")
+		dir, err = p.Root.Open(".")
 		return err
 	})
 	if err != nil {
@@ -95,14 +95,14 @@ func (l *lister) names(w *slowdisk.Work, p *place) (all []found, err error) {
 // removed.
 func (l *lister) see(p *place, name string) (f found, ok bool) {
 	if strings.HasPrefix(name, partPrefix) && !strings.HasPrefix(name, p.parts) {
-		_ = p.root.Remove(name)
+		_ = p.Root.Remove(name)
 		return f, false
 	}
 	says, ok := parseName(name)
 	if !ok || l.known(says) {
 		return f, false
 	}
-	info, err := p.root.Lstat(name)
+	info, err := p.Root.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return f, false
 	}
@@ -110,7 +110,7 @@ func (l *lister) see(p *place, name string) (f found, ok bool) {
 		l.slabs.mu.Lock()
 		l.slabs.mu.count.damaged++
 		l.slabs.mu.Unlock()
-		_ = p.root.Remove(name)
+		_ = p.Root.Remove(name)
 		return f, false
 	}
 	return found{says, realOf(info), info.ModTime()}, true

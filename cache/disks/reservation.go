@@ -35,7 +35,7 @@ type Reservation struct {
 }
 
 // Dir is the directory in which the room is, and its budget.
-func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.most} }
+func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.Most} }
 
 // Folder is the folder of a name in the directory.
 func (r *Reservation) Folder(name string) *Folder { return &Folder{r.dir.health, r.place, name} }
@@ -86,8 +86,8 @@ func (t *Tier) Elsewhere(than *Reservation, charge func(*Reservation) bool) *Res
 func (t *Tier) byOthers() []*directory {
 	left := make(map[*directory]int64)
 	for _, d := range t.dirs {
-		left[d] = d.budget.forOthers()
-		if _, err := d.reader.readable(); err != nil || d.health.suspended() != nil {
+		left[d] = d.budget.Beside()
+		if _, err := d.reader.readable(); err != nil || d.health.Suspended() != nil {
 			left[d] -= math.MaxInt64
 		}
 	}
@@ -102,9 +102,9 @@ func (d *directory) reserve(bytes int64, toCome bool) (*Reservation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: nvme directory %s: %w", meta.ErrNoSpace, d.path, err)
 	}
-	if !d.budget.reserve(bytes) {
+	if !d.budget.Reserve(bytes) {
 		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d in %s, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
-			meta.ErrNoSpace, bytes, d.budget.most, d.path, d.budget.most-d.budget.forOthers())
+			meta.ErrNoSpace, bytes, d.budget.Most, d.path, d.budget.Most-d.budget.Beside())
 	}
 	r := &Reservation{dir: d, place: p, bytes: bytes}
 	if toCome {
@@ -132,7 +132,7 @@ func (r *Reservation) Charge() bool {
 func (r *Reservation) charge() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.charged = r.mu.charged || r.mu.closed || r.dir.budget.charge(r.bytes)
+	r.mu.charged = r.mu.charged || r.mu.closed || r.dir.budget.Charge(r.bytes)
 	return r.mu.charged
 }
 
@@ -141,7 +141,7 @@ func (r *Reservation) charge() bool {
 func (r *Reservation) Make(folder, name string, size int64) (*File, error) {
 	defer r.made(r.place.blocks(size)) // from here on the file system counts them
 	return ask(r.dir.health, slowdisk.Once(func() (*File, error) {
-		if err := r.place.root.MkdirAll(folder, 0700); err != nil {
+		if err := r.place.Root.MkdirAll(folder, 0700); err != nil {
 			return nil, err
 		}
 		f, err := r.place.create(r.dir.health, filepath.Join(folder, name), 0, size, true)
@@ -173,7 +173,7 @@ func (r *Reservation) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.mu.closed {
-		r.dir.budget.release(r.bytes, r.mu.charged)
+		r.dir.budget.Release(r.bytes, r.mu.charged)
 	}
 	r.mu.closed = true
 }

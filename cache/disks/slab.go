@@ -30,15 +30,15 @@ func (s *Slab) Fd() uintptr { return s.file.Fd() }
 func (s *Slab) ReadAt(p []byte, off int64) (int, error) { return s.file.ReadAt(p, off) }
 
 // Dir is the path of the slab's directory.
-func (s *Slab) Dir() string { return s.from.health.dir }
+func (s *Slab) Dir() string { return s.from.health.Dir }
 
 // Check verifies the bytes once more, as Open did, before an open slab is handed to
 // a later reader. A slab that fails must not be served.
 func (s *Slab) Check() error {
 	r := s.from
 	right, lost := r.slabs.right(s.slab)
-	if lost || r.health.unreadable() != nil {
-		return fmt.Errorf("nvme directory %s: %w", r.health.dir, errUnreadable)
+	if lost || r.health.Unreadable() != nil {
+		return fmt.Errorf("nvme directory %s: %w", r.health.Dir, errUnreadable)
 	}
 	if _, still, err := s.slab.still(s.file, right, r.trust); err == nil && still {
 		return nil // without a goroutine
@@ -70,7 +70,7 @@ type reader struct {
 // readable is the place, if it is to be read.
 func (r *reader) readable() (*place, error) {
 	p := r.slabs.place()
-	switch err := r.health.unreadable(); {
+	switch err := r.health.Unreadable(); {
 	case err != nil:
 		return nil, err
 	case p == nil:
@@ -86,8 +86,8 @@ func (r *reader) miss() {
 	if err != nil {
 		return
 	}
-	if err := r.health.call(func() error { return p.probe(r.health.dir) }); err != nil {
-		r.health.fail(err, true)
+	if err := r.health.call(p.Probe); err != nil {
+		r.health.Fail(err, true)
 	}
 }
 
@@ -99,11 +99,11 @@ func (r *reader) unuse(s *slab) {
 }
 
 // has reports whether the slab of k is there, and can be read.
-func (r *reader) has(k Key) bool { return r.slabs.has(k) && r.health.unreadable() == nil }
+func (r *reader) has(k Key) bool { return r.slabs.has(k) && r.health.Unreadable() == nil }
 
 // take finds the slab of k for one more user, if it can be read.
 func (r *reader) take(k Key) (s *slab, right proof) {
-	if r.health.unreadable() != nil {
+	if r.health.Unreadable() != nil {
 		return nil, right
 	}
 	return r.slabs.take(k)
@@ -206,7 +206,7 @@ func (r *reader) unread(s *slab, cause error) error {
 // reject gives up a slab that could not be read.
 func (r *reader) reject(s *slab, cause error) {
 	if told := r.slabs.tally(s, cause); told {
-		r.health.log.Warn("nvme slab discarded", "slab", filepath.Join(r.health.dir, s.name()), "cause", cause)
+		r.health.Log.Warn("nvme slab discarded", "slab", filepath.Join(r.health.Dir, s.name()), "cause", cause)
 	}
 	switch {
 	case errors.Is(cause, errStuck):
@@ -214,7 +214,7 @@ func (r *reader) reject(s *slab, cause error) {
 	case errors.Is(cause, fs.ErrNotExist):
 		r.miss() // or was it all of them?
 	case !errors.Is(cause, meta.ErrCorrupt):
-		r.health.fail(cause, true)
+		r.health.Fail(cause, true)
 	}
 	if r.slabs.drop(s) {
 		_ = r.evictor.remove(s)

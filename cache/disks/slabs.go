@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 )
 
 // slabs are the slabs of a directory: where the file of each is, and its users. Whenever mu is
@@ -25,8 +26,8 @@ type slabs struct {
 	mu struct {
 		sync.Mutex
 		entries
-		origin *origin // of the last place; nil if there was none
-		count  counters
+		last  *place // that was entered; nil if none was
+		count counters
 	}
 }
 
@@ -38,7 +39,8 @@ type entries struct {
 	place  *place // nil if it could not be opened
 	held   map[uint32]*slab
 	change uint64 // counts what makes the index stale
-	budget *budget
+	index  int64  // bytes of the index file, which are in the budget
+	budget *diskdir.Budget
 }
 
 // A slab is one that is in use, or on its way in or out: there is more to say
@@ -54,7 +56,7 @@ type slab struct {
 	last     *os.File // when its name is gone: that the last user gives to unlinked
 }
 
-func newSlabs(b *budget) *slabs {
+func newSlabs(b *diskdir.Budget) *slabs {
 	s := new(slabs)
 	s.mu.entries = entries{table: newTable(), held: make(map[uint32]*slab), budget: b}
 	return s
@@ -104,14 +106,14 @@ func (e *entries) recall(l label, real int64, known bool) {
 		e.mark(id, seen)
 	}
 	e.list(id)
-	e.budget.add(real)
+	e.budget.Add(real)
 }
 
 // admit lets a slab be opened, unless its place has been given up meanwhile.
 func (e *entries) admit(s *slab) {
 	if s.place != e.place {
 		e.erase(s.id)
-		e.budget.add(-s.real)
+		e.budget.Add(-s.real)
 		return
 	}
 	e.list(s.id)
@@ -131,7 +133,7 @@ func (e *entries) drop(s *slab) bool {
 
 // lose forgets a slab that may be opened and is not there.
 func (e *entries) lose(id uint32) {
-	e.budget.add(-e.real(id))
+	e.budget.Add(-e.real(id))
 	e.change++
 	e.erase(id)
 }
@@ -145,11 +147,25 @@ func (e *entries) erase(id uint32) {
 	e.remove(id)
 }
 
-// where is the place, and the origin of the last one.
-func (s *slabs) where() (*place, *origin) {
+// setIndex says what the index file takes, which is counted: it has replaced the last
+// one, or that is gone.
+func (e *entries) setIndex(bytes int64) {
+	e.budget.Add(-e.index)
+	e.index = bytes
+}
+
+// indexBytes is what the index file takes.
+func (s *slabs) indexBytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.place, s.mu.origin
+	return s.mu.index
+}
+
+// where is the place, and the last one that there was.
+func (s *slabs) where() (p, last *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.place, s.mu.last
 }
 
 // place is where slabs are now, or nil.
@@ -162,7 +178,7 @@ func (s *slabs) place() *place {
 func (s *slabs) enter(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.place, s.mu.origin = p, &p.origin
+	s.mu.place, s.mu.last = p, p
 }
 
 // leave drops all slabs of a place that is gone, or no longer this daemon's.
@@ -172,7 +188,7 @@ func (s *slabs) leave() {
 	for id := range s.mu.listed() { // the goroutine that removes an unlisted slab finds out by itself
 		s.mu.lose(id)
 	}
-	s.mu.budget.setIndex(0)
+	s.mu.setIndex(0)
 	s.mu.place = nil
 }
 

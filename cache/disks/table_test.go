@@ -259,14 +259,14 @@ func TestGivenUpAtPublish(t *testing.T) {
 	if err := d.enter(true); err != nil {
 		t.Fatal(err)
 	}
-	d.budget.mu.used = 4096
+	d.budget.Add(4096)
 	p := d.slabs.mu.place
 	s := &slab{label: label{Key{}, 5, 5}, place: p, real: 4096}
 	if !d.slabs.expect(s) || d.slabs.expect(&slab{label: s.label, place: p}) {
 		t.Fatal("it is not the only one of its key")
 	}
 	d.slabs.leave()
-	p.close()
+	p.Close()
 	d.slabs.publish(s, proof{})
 	if n := d.stats(); d.reader.has(s.key) || n.Slabs != 0 || n.Used != 0 || len(d.slabs.mu.held) != 0 {
 		t.Errorf("%+v, %d held", n, len(d.slabs.mu.held))

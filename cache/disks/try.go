@@ -2,6 +2,7 @@ package disks
 
 import (
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -12,9 +13,9 @@ func (c Config) Try() error {
 	if err != nil {
 		return err
 	}
-	first := make(map[spot]string)
+	first := make(map[diskdir.Spot]string)
 	return c.enter(func(dir Dir) error {
-		at, err := watch(newHealth(dir.Path, c), slowdisk.Once(func() (spot, error) { return tryPlace(dir.Path) }), nil)
+		at, err := watch(newHealth(dir.Path, c), slowdisk.Once(func() (diskdir.Spot, error) { return diskdir.Try(dir.Path) }), nil)
 		if err != nil {
 			return err
 		}

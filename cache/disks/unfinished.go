@@ -20,7 +20,7 @@ func (v *evictor) begin(p *place, size int64, may spare) (*unfinished, error) {
 	f, err := p.create(v.health, p.temporary(), os.O_EXCL, size, false)
 	p.pending.Add(-u.real) // from here on the file system counts them
 	if f == nil {
-		v.budget.add(-u.real)
+		v.budget.Add(-u.real)
 		return nil, refused(err)
 	}
 	u.File = f
@@ -41,7 +41,7 @@ func (u *unfinished) weigh() error {
 		return err
 	}
 	real := realOf(info)
-	u.evictor.budget.add(real - u.real)
+	u.evictor.budget.Add(real - u.real)
 	u.real = real
 	return u.evictor.trim(u.spare)
 }
@@ -57,7 +57,7 @@ func (u *unfinished) dropBy(w *slowdisk.Work) {
 // drop removes the file.
 func (u *unfinished) drop() {
 	if err := u.discard(); err != nil {
-		u.health.log.Debug("unfinished nvme slab not removed", "dir", u.health.dir, "cause", err)
+		u.health.Log.Debug("unfinished nvme slab not removed", "dir", u.health.Dir, "cause", err)
 	}
-	u.evictor.budget.add(-u.real)
+	u.evictor.budget.Add(-u.real)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"sync"
 
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -12,7 +13,7 @@ import (
 //
 // Its lock is held for its own fields only, and no other is taken meanwhile.
 type unlinked struct {
-	budget *budget
+	budget *diskdir.Budget
 	health *health
 
 	mu struct {
@@ -48,7 +49,7 @@ func (n *unlinked) free(f *os.File, real int64) {
 		return
 	}
 	f.Close()
-	n.budget.add(-real)
+	n.budget.Add(-real)
 }
 
 // sweep closes the dying files that no rank maps any more and reports whether there

@@ -10,7 +10,7 @@ import (
 
 // watch has work done on the disk. One that is silent suspends the directory.
 func watch[T any](h *health, work func(*slowdisk.Work) (T, error), undo func(T)) (T, error) {
-	v, err := slowdisk.Run(context.Background(), &h.disk, h.patience, work, undo)
+	v, err := slowdisk.Run(context.Background(), &h.Disk, h.patience, work, undo)
 	return v, h.answer(err)
 }
 
@@ -27,7 +27,7 @@ func (h *health) call(f func() error) error {
 
 // finish has work done that ends what was begun: on a disk that is silent too.
 func (h *health) finish(work func(*slowdisk.Work) error) error {
-	return h.answer(h.disk.Finish(h.patience, work))
+	return h.answer(h.Disk.Finish(h.patience, work))
 }
 
 // answer suspends the directory if its disk gave none.
@@ -35,6 +35,6 @@ func (h *health) answer(err error) error {
 	if !errors.Is(err, slowdisk.ErrSilent) {
 		return err
 	}
-	h.fail(errStuck, true)
-	return meta.Worded(ErrNoRoom, "nvme directory %s: %w", h.dir, errStuck)
+	h.Fail(errStuck, true)
+	return meta.Worded(ErrNoRoom, "nvme directory %s: %w", h.Dir, errStuck)
 }
