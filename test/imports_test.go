@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"rankfs/shuffle/mapfiles":        {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/slowdisk", "rankfs/meta/state", "rankfs/shuffle/access", "rankfs/shuffle/disk", "rankfs/shuffle/memory", "rankfs/shuffle/openmaps", "rankfs/shuffle/pieces"},
 	"rankfs/shuffle/memory":          {"rankfs/meta"},
 	"rankfs/shuffle/merging":         {"rankfs/meta", "rankfs/meta/fault", "rankfs/meta/state", "rankfs/shuffle/pieces", "rankfs/shuffle/record", "rankfs/shuffle/turns"},
-	"rankfs/shuffle/disk":            {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/slowdisk"},
+	"rankfs/shuffle/disk":            {"rankfs/meta", "rankfs/meta/diskdir", "rankfs/meta/durable", "rankfs/meta/slowdisk"},
 	"rankfs/shuffle/groupcommit":     {"rankfs/meta", "rankfs/meta/state"},
 	"rankfs/shuffle/quota":           {"rankfs/meta", "rankfs/meta/state"},
 	"rankfs/shuffle/gathering":       {"rankfs/meta", "rankfs/meta/state", "rankfs/shuffle/merging", "rankfs/shuffle/pieces", "rankfs/shuffle/turns"},

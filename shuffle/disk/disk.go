@@ -18,28 +18,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/durable"
 	"rankfs/meta/slowdisk"
 )
 
 // A Disk is where the pool has files beside memory: copies for other nodes, what has to
 // outlast the host, and what memory has no room for. Jobs have directories there by their
-// numbers, as in memory. The lock guards what is used, when a write failed, and of which
-// directories the names are known to last; files are written without it.
+// numbers, as in memory. The lock guards of which directories the names are known to last, and
+// which are to be removed; files are written without it.
 type Disk struct {
-	root  *os.Root // this node's alone
-	bytes int64
-	log   *slog.Logger
+	place  *diskdir.Place // this node's alone
+	budget diskdir.Budget // in whole blocks
+	health diskdir.Health
 
-	works  slowdisk.Disk // as what writes there finds it
-	asks   slowdisk.Disk // as what reads there does, which may where nothing is written
+	asks   slowdisk.Disk // as what reads there finds it, which may where nothing is written
 	naming sync.Mutex    // before mu; held for the system calls that give a file its name
 
 	mu struct {
 		sync.Mutex
-		used   int64     // of bytes, in whole blocks
-		failed time.Time // when a write has, last
-
 		lasting map[string]bool
 		stay    map[uint64]bool // jobs whose directories are to be removed still
 	}
@@ -60,42 +57,33 @@ var ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle p
 // Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
 // same one: each has its own below that.
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
-	d := &Disk{bytes: bytes, log: log}
+	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: RestTime, Log: log}}
+	d.budget.Most = bytes
 	d.mu.lasting, d.mu.stay = make(map[string]bool), make(map[uint64]bool)
-	open := func(w *slowdisk.Work) (*os.Root, error) { return openRoot(w, at, filepath.Join(at, "pool-"+self)) }
-	root, err := slowdisk.Run(context.Background(), &d.works, openPatience, open, func(late *os.Root) { late.Close() })
-	if err == nil {
-		used := func(w *slowdisk.Work) (sum int64, err error) {
-			err = each(w, root, ".", func(_ string, bytes int64) error {
-				sum += bytes
-				return nil
-			})
-			return sum, err
+	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {
+		err = w.Do(func() (err error) {
+			if err = meta.MakeDir(at); err == nil {
+				place, err = diskdir.Open(filepath.Join(at, "pool-"+self), true)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		d.root = root
-		d.mu.used, err = slowdisk.Run(context.Background(), &d.works, openPatience, used, nil)
+		return place, each(w, place.Root, ".", func(_ string, bytes int64) error {
+			d.budget.Add(bytes)
+			return nil
+		})
 	}
+	var err error
+	d.place, err = slowdisk.Run(context.Background(), &d.health.Disk, openPatience, open, func(late *diskdir.Place) { late.Close() })
 	if err == slowdisk.ErrSilent {
 		err = ErrSilent
 	}
 	if err != nil {
-		return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err) // root goes with the garbage
+		return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err) // the place goes with the garbage
 	}
 	return d, nil
-}
-
-// openRoot opens the last of directories that are made.
-func openRoot(w *slowdisk.Work, dirs ...string) (root *os.Root, err error) {
-	for _, dir := range dirs {
-		if err := w.Do(func() error { return meta.MakeDir(dir) }); err != nil {
-			return nil, err
-		}
-	}
-	err = w.Do(func() (err error) {
-		root, err = os.OpenRoot(dirs[len(dirs)-1])
-		return err
-	})
-	return root, err
 }
 
 // each calls f with each file below a directory, if there is one, and its bytes. A disk that takes
@@ -127,62 +115,45 @@ func each(w *slowdisk.Work, root *os.Root, dir string, f func(name string, bytes
 func Blocks(bytes int64) int64 { return (bytes + blockBytes - 1) / blockBytes * blockBytes }
 
 // Take counts bytes as used, if there is room for them and the disk is well.
-func (d *Disk) Take(bytes int64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.used+bytes > d.bytes || !d.well() {
-		return false
-	}
-	d.mu.used += bytes
-	return true
-}
+func (d *Disk) Take(bytes int64) bool { return d.health.Suspended() == nil && d.budget.Count(bytes) }
 
 // Room is what is used, and what may be.
 func (d *Disk) Room() (used, bytes int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.mu.used, d.bytes
+	used, _ = d.budget.Use()
+	return used, d.budget.Most
 }
 
 // Close closes the directory. The files stay.
-func (d *Disk) Close() error { return d.root.Close() }
+func (d *Disk) Close() error { return d.place.Close() }
 
 // Free is the number of bytes that the disk would take now.
 func (d *Disk) Free() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.well() {
+	if d.health.Suspended() != nil {
 		return 0
 	}
-	return max(0, d.bytes-d.mu.used)
+	return max(0, d.budget.Left())
 }
 
 // Give counts bytes as used no more.
-func (d *Disk) Give(bytes int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.used -= bytes
-}
+func (d *Disk) Give(bytes int64) { d.budget.Add(-bytes) }
 
-// Failed notes an error of writing, and reports whether it is one of the disk. While that is left
-// alone there are no others, but of what was under way.
+// Failed notes an error of writing, and reports whether it is one of the disk, or of a directory that
+// is gone from where it was. While that is left alone there are no others, but of what was under way.
 func (d *Disk) Failed(err error) bool {
-	if !errors.Is(err, unix.EIO) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, ErrSilent) {
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = Ask(context.Background(), d, func() (struct{}, error) { return struct{}{}, d.place.Probe() })
+	}
+	is := func(cause error) bool { return errors.Is(err, cause) }
+	if !slices.ContainsFunc([]error{unix.EIO, unix.EROFS, unix.ENOSPC, ErrSilent, diskdir.ErrGone}, is) {
 		return false
 	}
-	d.mu.Lock()
-	again := time.Since(d.mu.failed) < RestTime
-	d.mu.failed = time.Now()
-	d.mu.Unlock()
-	if !again {
-		d.log.Warn("the disk of the shuffle pool has failed, and is left alone for a while", "dir", d.root.Name(), "for", RestTime, "cause", err)
-	}
+	d.health.Fail(err, false)
 	return true
 }
 
 // Jobs are the numbers of those that have a directory.
 func (d *Disk) Jobs() (numbers []uint64) {
-	entries, _ := fs.ReadDir(d.root.FS(), ".")
+	entries, _ := fs.ReadDir(d.place.Root.FS(), ".")
 	for _, e := range entries {
 		if n, err := strconv.ParseUint(e.Name(), 10, 64); err == nil {
 			numbers = append(numbers, n)
@@ -194,29 +165,29 @@ func (d *Disk) Jobs() (numbers []uint64) {
 // Job opens the directory of a job, which is made.
 func (d *Disk) Job(number uint64) (*os.Root, error) {
 	open := slowdisk.Once(func() (*os.Root, error) { return d.openJob(number) })
-	root, err := slowdisk.Run(context.Background(), &d.works, openPatience, open, func(late *os.Root) { late.Close() })
+	root, err := slowdisk.Run(context.Background(), &d.health.Disk, openPatience, open, func(late *os.Root) { late.Close() })
 	return root, d.answer(err)
 }
 
 func (d *Disk) openJob(number uint64) (*os.Root, error) {
 	name := strconv.FormatUint(number, 10)
-	root, err := d.root.OpenRoot(name) // so that what is there is read from a disk that takes no writes
+	root, err := d.place.Root.OpenRoot(name) // so that what is there is read from a disk that takes no writes
 	if !errors.Is(err, fs.ErrNotExist) {
 		return root, err
 	}
-	if err = d.root.Mkdir(name, 0700); err == nil {
-		err = durable.SyncDir(d.root.Name())
+	if err = d.place.Root.Mkdir(name, 0700); err == nil {
+		err = durable.SyncDir(d.place.Root.Name())
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return d.root.OpenRoot(name)
+	return d.place.Root.OpenRoot(name)
 }
 
 // Drop removes the directory of a job. One that stays, as the disk does not answer, is dropped
 // once more by DropAgain.
 func (d *Disk) Drop(number uint64) error {
-	err := d.Remove(d.root, strconv.FormatUint(number, 10))
+	err := d.Remove(d.place.Root, strconv.FormatUint(number, 10))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if delete(d.mu.stay, number); err != nil {
@@ -250,7 +221,7 @@ func (d *Disk) Remove(root *os.Root, name string) error {
 
 // Do has work done on the disk, until the disk is silent for too long, or ctx ends.
 func (d *Disk) Do(ctx context.Context, work func(*slowdisk.Work) error) error {
-	_, err := slowdisk.Run(ctx, &d.works, patience, slowdisk.Plain(work), nil)
+	_, err := slowdisk.Run(ctx, &d.health.Disk, patience, slowdisk.Plain(work), nil)
 	return d.answer(err)
 }
 
@@ -273,17 +244,11 @@ func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (T, error)
 		return call()
 	}
 	says, err := slowdisk.Run(ctx, &d.asks, patience, slowdisk.Once(call), nil)
-	switch err {
-	case slowdisk.ErrRefused: // since it did not answer before
+	if err == slowdisk.ErrRefused { // since it did not answer before
 		err = ErrSilent
-	case slowdisk.ErrSilent:
-		err = d.answer(err)
 	}
-	return says, err
+	return says, d.answer(err)
 }
-
-// well reports whether it is not left alone. The lock is held.
-func (d *Disk) well() bool { return time.Since(d.mu.failed) >= RestTime && !d.works.Silent() }
 
 // Lasts reports whether the name of a directory is known to last, from now on if so.
 func (d *Disk) Lasts(dir string, now bool) bool {

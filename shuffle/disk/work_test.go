@@ -117,7 +117,7 @@ func (r readerOf) Read(b []byte) (int, error) { return r(b) }
 // A file that takes the name of another counts once.
 func TestWhatHadTheNameCountsNoMore(t *testing.T) {
 	d := newDisk(t, slog.New(slog.DiscardHandler))
-	dir := d.root.Name()
+	dir := d.place.Root.Name()
 	for _, name := range []string{"old", "new"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("words"), 0o600); err != nil {
 			t.Fatal(err)

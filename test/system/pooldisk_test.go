@@ -190,7 +190,7 @@ done`, "sh", stage)
 	if got != "4\n" {
 		t.Errorf("%s maps are committed, want 4", got)
 	}
-	n.loggedOnce("the disk of the shuffle pool has failed")
+	n.loggedOnce("pool-nvme directory suspended")
 }
 
 // poolOnADisk is a node whose pool has a disk of its own, which may be frozen.
@@ -202,30 +202,56 @@ func poolOnADisk(t *testing.T) (n *node, disk string) {
 	return p.startPool("--pool-nvme", disk+"/pool:16MiB"), disk
 }
 
+// beginJob has a map committed of a job that is made for it, and reads it.
+func (n *node) beginJob(name string) {
+	n.t.Helper()
+	const job = `
+		mkdir -p "$0/shuffle/$1/s"; echo maps=1 >"$0/shuffle/$1/s/spec"; echo words >"$0/shuffle/$1/s/.map-000000.0"
+		mv "$0/shuffle/$1/s/.map-000000.0" "$0/shuffle/$1/s/map-000000" && cat "$0/shuffle/$1/s/part-000000"`
+	if got := tryCommand("sh", "-c", job, n.mount, name); got.out != "words\n" {
+		n.t.Errorf("job %s: %v", name, got)
+	}
+}
+
+// A directory of the pool that is gone is done without, as a disk that fails: that is logged, jobs
+// begin in memory, what is to last is not committed, and nothing is written to what has its path now.
+func TestADirectoryOfThePoolIsGone(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	n := newNode(t).startPool("--pool-nvme", disk+"/pool:16MiB")
+	sh(t, `mkdir -p "$1/shuffle/lasts/s"; cd "$1/shuffle/lasts/s"; echo maps=1 ack=durable >spec; echo words >.map-000000.0
+		mv "$2/pool" "$2/away"; mkdir "$2/pool"`, n.mount, disk)
+	commit := func() result {
+		return command(t, "mv", n.mount+"/shuffle/lasts/s/.map-000000.0", n.mount+"/shuffle/lasts/s/map-000000")
+	}
+	if r := commit(); r.code == 0 {
+		t.Error("a map that is to last is committed")
+	}
+	if r := commit(); r.code == 0 || !strings.Contains(r.err, "No space left") {
+		t.Errorf("once it is known: %v", r)
+	}
+	n.beginJob("gone")
+	n.loggedOnce("pool-nvme directory suspended", "the directory is gone, or something else is mounted there")
+	if got := sh(t, `ls -A "$1/pool"`, disk); got != "" {
+		t.Errorf("in another directory of its path there is %q", got)
+	}
+}
+
 // A disk on which nothing can be made, or that does not answer, is done without: jobs that begin
 // meanwhile are in memory, and of one that is removed nothing is left there in the end.
 func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 	t.Parallel()
 	n, disk := poolOnADisk(t)
-	const job = `
-		mkdir -p "$0/shuffle/$1/s"; echo maps=1 >"$0/shuffle/$1/s/spec"; echo words >"$0/shuffle/$1/s/.map-000000.0"
-		mv "$0/shuffle/$1/s/.map-000000.0" "$0/shuffle/$1/s/map-000000" && cat "$0/shuffle/$1/s/part-000000"`
-	begin := func(name string) {
-		t.Helper()
-		if got := tryCommand("sh", "-c", job, n.mount, name); got.out != "words\n" {
-			t.Errorf("job %s: %v", name, got)
-		}
-	}
 	sh(t, `mkdir -p "$1/shuffle/lasts/s"; cd "$1/shuffle/lasts/s"; echo maps=1 ack=durable >spec
 		echo words >.map-000000.0; mv .map-000000.0 map-000000; mount -o remount,ro "$2"`, n.mount, disk)
-	begin("read-only")
+	n.beginJob("read-only")
 	sh(t, `mount -o remount,rw "$1"; fsfreeze -f "$1"`, disk)
-	begin("silent")
-	begin("silent-still")
+	n.beginJob("silent")
+	n.beginJob("silent-still")
 	sh(t, `rm -r "$1/shuffle/lasts"`, n.mount)
 	eventually.Within(t, waitTime, "a job that was removed is left on the disk", func() bool { return n.logged("files of a job of the shuffle pool stay") > 0 })
 	sh(t, `fsfreeze -u "$1"`, disk)
-	begin("after")
+	n.beginJob("after")
 	eventually.Within(t, waitTime, "nothing of it is left there when the disk is back", func() bool { return len(onDisk(t, disk+"/pool")) == 0 })
 }
 

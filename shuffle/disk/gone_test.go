@@ -1,0 +1,78 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankfs/meta"
+)
+
+// A directory that is gone, or that another has the path of, is left alone as a disk that fails,
+// whatever could not be found there; and is used when it is back.
+func TestADirectoryThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		d := newDisk(t, slog.New(slog.NewTextHandler(&log, nil)))
+		dir := d.place.Root.Name()
+		if d.Failed(fs.ErrNotExist) || d.Free() != 1<<20 {
+			t.Error("it fails as something else is not there")
+		}
+		for _, other := range []bool{false, true} {
+			if err := os.Rename(dir, dir+"-away"); err != nil {
+				t.Fatal(err)
+			}
+			if other {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := d.Job(7); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a job has a directory where there is none: %v", err)
+			}
+			if !d.Failed(fs.ErrNotExist) || d.Free() > 0 || d.Take(1) {
+				t.Errorf("it is gone, and %d bytes are free", d.Free())
+			}
+			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"-away", dir)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(RestTime)
+			job, err := d.Job(7)
+			if err != nil || d.Free() != 1<<20 {
+				t.Fatalf("it is back: %v, %d bytes are free", err, d.Free())
+			}
+			job.Close()
+		}
+		if n := strings.Count(log.String(), "pool-nvme directory suspended"); n != 2 || strings.Count(log.String(), "the directory is gone") != 2 {
+			t.Errorf("the log says\n%s", &log)
+		}
+	})
+}
+
+// The directory of a node is of one daemon.
+func TestTwoDaemons(t *testing.T) {
+	at, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	d, err := Open(at, 1<<20, "00000000000000aa", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(at, 1<<20, "00000000000000aa", log); !errors.Is(err, meta.ErrBusy) {
+		t.Errorf("two have one: %v", err)
+	}
+	other, err := Open(at, 1<<20, "00000000000000bb", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(other.Close(), d.Close()); err != nil {
+		t.Error(err)
+	}
+	if d, err = Open(at, 1<<20, "00000000000000aa", log); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+}
