@@ -218,13 +218,10 @@ func (rc *rankClaims) runs() Runs {
 	return r
 }
 
-// claimReads are a machine's reads of claims.
-type claimReads struct{ *locked }
-
 // Claims says which node claims each of so many ranks of a dataset: nil if no
 // rank was ever claimed.
-func (r claimReads) Claims(dataset string, ranks uint64) Runs {
-	s, done := r.read()
+func (m *Machine) Claims(dataset string, ranks uint64) Runs {
+	s, done := m.read()
 	defer done()
 	if rc, ok := s.claims().get(claimsKey{dataset, ranks}); ok {
 		return rc.runs()

@@ -47,12 +47,9 @@ func (t *datasets) at(name string, generation uint64) (*Dataset, error) {
 	return d, nil
 }
 
-// datasetReads are a machine's reads of datasets.
-type datasetReads struct{ *locked }
-
 // Datasets are all, by name.
-func (r datasetReads) Datasets() []Dataset {
-	s, done := r.read()
+func (m *Machine) Datasets() []Dataset {
+	s, done := m.read()
 	defer done()
 	var all []Dataset
 	for _, d := range sorted(&s.datasets().table) {
@@ -62,8 +59,8 @@ func (r datasetReads) Datasets() []Dataset {
 }
 
 // Dataset is the one of that name.
-func (r datasetReads) Dataset(name string) (Dataset, bool) {
-	s, done := r.read()
+func (m *Machine) Dataset(name string) (Dataset, bool) {
+	s, done := m.read()
 	defer done()
 	d, ok := s.datasets().get(name)
 	if !ok {

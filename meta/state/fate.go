@@ -1,8 +1,8 @@
 package state
 
 // Suspects are the suspects of a queue, by unit.
-func (r queueReads) Suspects(view string) []Suspect {
-	s, done := r.read()
+func (m *Machine) Suspects(view string) []Suspect {
+	s, done := m.read()
 	defer done()
 	if q, ok := s.queues().get(view); ok {
 		return q.suspected()
@@ -11,8 +11,8 @@ func (r queueReads) Suspects(view string) []Suspect {
 }
 
 // Suspect looks up a unit that may be the cause of its workers' end; false if it is none.
-func (r queueReads) Suspect(view string, unit int64) (Suspect, bool) {
-	s, done := r.read()
+func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
+	s, done := m.read()
 	defer done()
 	if q, ok := s.queues().get(view); ok && q.suspects[unit] != nil {
 		return Suspect{unit, q.suspects[unit]}, true
@@ -30,8 +30,8 @@ const (
 )
 
 // Fate is the fate of a unit of a queue.
-func (r queueReads) Fate(view string, unit int64) Fate {
-	s, done := r.read()
+func (m *Machine) Fate(view string, unit int64) Fate {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	switch {

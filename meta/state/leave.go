@@ -133,8 +133,8 @@ func (t *nodes) couldVote(voters []string) bool {
 
 // LetsGo says why a node cannot go, as far as this machine knows; the machines that apply
 // it decide. If it can, rest are the other voters that are taken to be up, if they matter.
-func (r nodeReads) LetsGo(c Leave) (rest []string, err error) {
-	s, done := r.read()
+func (m *Machine) LetsGo(c Leave) (rest []string, err error) {
+	s, done := m.read()
 	defer done()
 	return s.nodes().letsGo(c)
 }

@@ -1,35 +1,29 @@
 package state
 
+import "sync"
+
 // A Machine is the state of a cluster as one node knows it. Its methods may be
-// called concurrently; Apply and Restore wait for each other.
+// called concurrently. All of the state is changed under its lock, by Apply and Restore one
+// after the other, and read by many at a time; each section has its reads in its own file.
 //
 // The results of reads are the caller's, except the bytes of a dataset's registration and the
 // runs of a plan, which are shared and must not be changed.
 type Machine struct {
 	speaks int // the newest version that it understands
-	*locked
-
-	// Its reads, by section.
-	tokenReads
-	nodeReads
-	datasetReads
-	claimReads
-	planReads
-	queueReads
-	settingReads
-	poolReads
+	mu     struct {
+		sync.RWMutex
+		state   *state
+		poison  error  // why nothing is applied any more
+		any     signal // of everything but queues
+		cluster signal // of that, but for the files of the pool
+		queues  signal
+	}
 }
 
-// Speaking is New for a machine that understands no newer version than that: one
-// of an older release.
-func Speaking(version int) *Machine {
-	l := new(locked)
-	l.mu.state = newState()
-	return &Machine{
-		speaks: version, locked: l,
-		tokenReads: tokenReads{l}, nodeReads: nodeReads{l}, datasetReads: datasetReads{l}, claimReads: claimReads{l},
-		planReads: planReads{l}, queueReads: queueReads{l}, settingReads: settingReads{l}, poolReads: poolReads{l},
-	}
+// read begins every read: it gives the state, and what ends the read.
+func (m *Machine) read() (*state, func()) {
+	m.mu.RLock()
+	return m.mu.state, m.mu.RUnlock
 }
 
 // tell wakes the goroutines that wait for what has changed.
@@ -83,7 +77,24 @@ func (m *Machine) Speaks() int { return m.speaks }
 // Version is the version of the commands that the machine takes, as far as it has
 // come.
 func (m *Machine) Version() int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.mu.state.version()
+	s, done := m.read()
+	defer done()
+	return s.version()
+}
+
+// A signal is a channel that is made when a goroutine is about to wait for it.
+type signal struct{ c chan struct{} }
+
+func (s *signal) next() <-chan struct{} {
+	if s.c == nil {
+		s.c = make(chan struct{})
+	}
+	return s.c
+}
+
+func (s *signal) fire() {
+	if s.c != nil {
+		close(s.c)
+		s.c = nil
+	}
 }

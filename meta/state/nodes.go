@@ -66,27 +66,24 @@ func (t *nodes) knowsAll(nodes Runs) error {
 	return nil
 }
 
-// nodeReads are a machine's reads of nodes.
-type nodeReads struct{ *locked }
-
 // Nodes are the nodes of the cluster, by id.
-func (r nodeReads) Nodes() []Node {
-	s, done := r.read()
+func (m *Machine) Nodes() []Node {
+	s, done := m.read()
 	defer done()
 	return values(&s.nodes().table)
 }
 
 // Node is the node of that id.
-func (r nodeReads) Node(id string) (Node, bool) {
-	s, done := r.read()
+func (m *Machine) Node(id string) (Node, bool) {
+	s, done := m.read()
 	defer done()
 	return s.nodes().get(id)
 }
 
 // OnHost are the nodes whose host has this name. A host may have got another name since
 // its node was admitted: by that it is found too, unless others were admitted by it.
-func (r nodeReads) OnHost(name string) (found []Node) {
-	all := r.Nodes()
+func (m *Machine) OnHost(name string) (found []Node) {
+	all := m.Nodes()
 	for _, called := range []func(Node) string{
 		func(n Node) string { return n.Host },
 		func(n Node) string { return n.Called },
@@ -104,8 +101,8 @@ func (r nodeReads) OnHost(name string) (found []Node) {
 }
 
 // HostOf is the host of a node that there is or was; empty if there was none.
-func (r nodeReads) HostOf(id string) string {
-	s, done := r.read()
+func (m *Machine) HostOf(id string) string {
+	s, done := m.read()
 	defer done()
 	if n, ok := s.nodes().get(id); ok {
 		return n.Host
@@ -115,8 +112,8 @@ func (r nodeReads) HostOf(id string) string {
 }
 
 // Removed reports whether there was a node of that id, for the last time.
-func (r nodeReads) Removed(id string) bool {
-	s, done := r.read()
+func (m *Machine) Removed(id string) bool {
+	s, done := m.read()
 	defer done()
 	_, ok := s.nodes().removed.get(id)
 	return ok
@@ -124,8 +121,8 @@ func (r nodeReads) Removed(id string) bool {
 
 // Admits reports whether a node may take part with the key of that fingerprint. One
 // that is not known yet may: this machine can be behind.
-func (r nodeReads) Admits(id, key string) bool {
-	s, done := r.read()
+func (m *Machine) Admits(id, key string) bool {
+	s, done := m.read()
 	defer done()
 	if _, removed := s.nodes().removed.get(id); removed {
 		return false

@@ -213,12 +213,9 @@ func (c *Unsettle) apply(s *state) (Result, error) {
 	return Result{}, nil
 }
 
-// planReads are a machine's reads of plans.
-type planReads struct{ *locked }
-
 // SettledPlan is the settled plan of a view.
-func (r planReads) SettledPlan(view string) (SettledPlan, bool) {
-	s, done := r.read()
+func (m *Machine) SettledPlan(view string) (SettledPlan, bool) {
+	s, done := m.read()
 	defer done()
 	p, ok := s.plans().get(view)
 	if !ok {
@@ -230,8 +227,8 @@ func (r planReads) SettledPlan(view string) (SettledPlan, bool) {
 // Overtaken reports whether a plan, of that sequence, of a view was unsettled, or
 // another one was settled. One that was dropped for room, and no other settled,
 // stands where it is known.
-func (r planReads) Overtaken(view string, sequence uint64) bool {
-	s, done := r.read()
+func (m *Machine) Overtaken(view string, sequence uint64) bool {
+	s, done := m.read()
 	defer done()
 	if p, ok := s.plans().get(view); ok {
 		return p.Sequence != sequence
@@ -240,8 +237,8 @@ func (r planReads) Overtaken(view string, sequence uint64) bool {
 }
 
 // SettledPlans are all that are settled, the latest last.
-func (r planReads) SettledPlans() []SettledPlan {
-	s, done := r.read()
+func (m *Machine) SettledPlans() []SettledPlan {
+	s, done := m.read()
 	defer done()
 	all := make([]SettledPlan, 0, s.plans().len())
 	for _, p := range s.plans().m {

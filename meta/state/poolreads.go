@@ -5,12 +5,9 @@ import (
 	"slices"
 )
 
-// poolReads are a machine's reads of the shuffle pool.
-type poolReads struct{ *locked }
-
 // PoolJobs are the jobs of the shuffle pool, by name.
-func (r poolReads) PoolJobs() []PoolJob {
-	s, done := r.read()
+func (m *Machine) PoolJobs() []PoolJob {
+	s, done := m.read()
 	defer done()
 	all, made := values(&s.pool().jobs), s.madeOfJobs()
 	for i := range all {
@@ -20,8 +17,8 @@ func (r poolReads) PoolJobs() []PoolJob {
 }
 
 // PoolJob is the job of that name.
-func (r poolReads) PoolJob(name string) (PoolJob, bool) {
-	s, done := r.read()
+func (m *Machine) PoolJob(name string) (PoolJob, bool) {
+	s, done := m.read()
 	defer done()
 	j, ok := s.pool().jobs.get(name)
 	if ok {
@@ -31,16 +28,16 @@ func (r poolReads) PoolJob(name string) (PoolJob, bool) {
 }
 
 // PoolBytes is the number of bytes of all copies of the maps of a job.
-func (r poolReads) PoolBytes(job uint64) int64 {
-	s, done := r.read()
+func (m *Machine) PoolBytes(job uint64) int64 {
+	s, done := m.read()
 	defer done()
 	bytes, _ := s.pool().kept.get(job)
 	return bytes
 }
 
 // PoolLeft is the part of a job's quota that is neither used nor reserved.
-func (r poolReads) PoolLeft(name string) int64 {
-	s, done := r.read()
+func (m *Machine) PoolLeft(name string) int64 {
+	s, done := m.read()
 	defer done()
 	p := s.pool()
 	j, _ := p.jobs.get(name)
@@ -55,8 +52,8 @@ type PoolTotal struct {
 }
 
 // PoolTotals are the totals of each job, by its number.
-func (r poolReads) PoolTotals() map[uint64]PoolTotal {
-	s, done := r.read()
+func (m *Machine) PoolTotals() map[uint64]PoolTotal {
+	s, done := m.read()
 	defer done()
 	p := s.pool()
 	totals := make(map[uint64]PoolTotal, len(p.jobs.m))
@@ -71,8 +68,8 @@ func (r poolReads) PoolTotals() map[uint64]PoolTotal {
 }
 
 // Stages are the stages of a job, by name.
-func (r poolReads) Stages(job uint64) (all []PoolStage) {
-	s, done := r.read()
+func (m *Machine) Stages(job uint64) (all []PoolStage) {
+	s, done := m.read()
 	defer done()
 	for k, g := range s.pool().stages.m {
 		if k.Job == job {
@@ -84,22 +81,22 @@ func (r poolReads) Stages(job uint64) (all []PoolStage) {
 }
 
 // Stage is the stage of a job of that name.
-func (r poolReads) Stage(job uint64, name string) (PoolStage, bool) {
-	s, done := r.read()
+func (m *Machine) Stage(job uint64, name string) (PoolStage, bool) {
+	s, done := m.read()
 	defer done()
 	return s.pool().stages.get(stageKey{job, name})
 }
 
 // Commit is the attempt of a map that has won.
-func (r poolReads) Commit(stage, number uint64) (Commit, bool) {
-	s, done := r.read()
+func (m *Machine) Commit(stage, number uint64) (Commit, bool) {
+	s, done := m.read()
 	defer done()
 	return s.pool().commit(stage, number)
 }
 
 // Commits are the commits of a stage, as they are now.
-func (r poolReads) Commits(stage uint64) Maps {
-	s, done := r.read()
+func (m *Machine) Commits(stage uint64) Maps {
+	s, done := m.read()
 	defer done()
 	t, ok := s.pool().commits.get(stage)
 	if !ok {
@@ -115,8 +112,8 @@ func (r poolReads) Commits(stage uint64) Maps {
 
 // Blob looks up a name of the blobs of a stage, and its commit, if it is no
 // directory.
-func (r poolReads) Blob(stage uint64, name string) (Blob, Commit, bool) {
-	s, done := r.read()
+func (m *Machine) Blob(stage uint64, name string) (Blob, Commit, bool) {
+	s, done := m.read()
 	defer done()
 	b, ok := s.pool().blob(stage, name)
 	c, _ := s.pool().commit(stage, b.Number)
@@ -125,8 +122,8 @@ func (r poolReads) Blob(stage uint64, name string) (Blob, Commit, bool) {
 
 // Blobs are the entries of a directory of the blobs of a stage, by name; in none, those at
 // the top.
-func (r poolReads) Blobs(stage uint64, dir string) []Blob {
-	s, done := r.read()
+func (m *Machine) Blobs(stage uint64, dir string) []Blob {
+	s, done := m.read()
 	defer done()
 	return s.pool().below(stage, dir)
 }
@@ -141,19 +138,19 @@ func (r poolReads) Blobs(stage uint64, dir string) []Blob {
 // are, too, if they were on a disk: none is given up before it is on the disk that it may be.
 // What was made in place of it was either answered later than the removal came to the disk, as
 // all commands that are not fleeting, or is undone with it.
-func (r poolReads) Fleeting(c Command) bool {
+func (m *Machine) Fleeting(c Command) bool {
 	switch c := c.(type) {
 	case *DropMap, *DropBlob, *DropStage, *DropJob:
 		return true
 	case *CommitMaps:
-		return r.inMemory(c)
+		return m.inMemory(c)
 	}
 	return false
 }
 
 // inMemory reports whether a command commits nothing but maps that are in memory.
-func (r poolReads) inMemory(k *CommitMaps) bool {
-	s, done := r.read()
+func (m *Machine) inMemory(k *CommitMaps) bool {
+	s, done := m.read()
 	defer done()
 	for _, maps := range k.Maps {
 		name, ok := s.pool().names.get(maps.Stage)

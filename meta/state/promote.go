@@ -90,8 +90,8 @@ func (n *Node) checkWish(s *state) error {
 
 // Wishing are those of some nodes whose root has said lately that a node is to be an
 // operator.
-func (r nodeReads) Wishing(id string, among []string) []string {
-	s, done := r.read()
+func (m *Machine) Wishing(id string, among []string) []string {
+	s, done := m.read()
 	defer done()
 	return s.nodes().wishing(id, among, s.Now)
 }

@@ -1,11 +1,8 @@
 package state
 
-// queueReads are a machine's reads of queues.
-type queueReads struct{ *locked }
-
 // Queue is the queue of a view, with its counts.
-func (r queueReads) Queue(view string) (Queue, bool) {
-	s, done := r.read()
+func (m *Machine) Queue(view string) (Queue, bool) {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {
@@ -15,8 +12,8 @@ func (r queueReads) Queue(view string) (Queue, bool) {
 }
 
 // Queues are all, by view.
-func (r queueReads) Queues() []Queue {
-	s, done := r.read()
+func (m *Machine) Queues() []Queue {
+	s, done := m.read()
 	defer done()
 	var all []Queue
 	for _, q := range sorted(&s.queues().table) {
@@ -35,8 +32,8 @@ type QueueState struct {
 }
 
 // QueueState is the queue of a view, with all there is to know about it.
-func (r queueReads) QueueState(view string) (QueueState, bool) {
-	s, done := r.read()
+func (m *Machine) QueueState(view string) (QueueState, bool) {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {
@@ -50,8 +47,8 @@ func (r queueReads) QueueState(view string) (QueueState, bool) {
 }
 
 // Worker is one of the workers of a queue.
-func (r queueReads) Worker(view, id string) (Worker, bool) {
-	s, done := r.read()
+func (m *Machine) Worker(view, id string) (Worker, bool) {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok || q.workers[id] == nil {
@@ -61,8 +58,8 @@ func (r queueReads) Worker(view, id string) (Worker, bool) {
 }
 
 // Workers are the workers of a queue, by id, the ones that have left included.
-func (r queueReads) Workers(view string) (all []Worker) {
-	s, done := r.read()
+func (m *Machine) Workers(view string) (all []Worker) {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {
@@ -75,8 +72,8 @@ func (r queueReads) Workers(view string) (all []Worker) {
 }
 
 // LastTaken is the last request of a worker: its nonce and its result.
-func (r queueReads) LastTaken(view, id string) (nonce uint64, last TakenUnit, ok bool) {
-	s, done := r.read()
+func (m *Machine) LastTaken(view, id string) (nonce uint64, last TakenUnit, ok bool) {
+	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {

@@ -61,6 +61,14 @@ func (a agreed) index() index {
 
 func (x index) of(c Command) command { return x.types[reflect.TypeOf(c)] }
 
+// Speaking is New for a machine that understands no newer version than that: one
+// of an older release.
+func Speaking(version int) *Machine {
+	m := &Machine{speaks: version}
+	m.mu.state = newState()
+	return m
+}
+
 func newState() *state {
 	s := new(state)
 	for _, fresh := range known.sections {

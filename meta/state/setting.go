@@ -69,12 +69,9 @@ func (c *Setting) apply(s *state) (Result, error) {
 	return Result{}, nil
 }
 
-// settingReads are a machine's reads of settings.
-type settingReads struct{ *locked }
-
 // Setting is the value of a key for the whole cluster, empty if it is not set.
-func (r settingReads) Setting(key string) string {
-	s, done := r.read()
+func (m *Machine) Setting(key string) string {
+	s, done := m.read()
 	defer done()
 	return s.settings().m[key]
 }

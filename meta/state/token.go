@@ -67,12 +67,9 @@ func (t *tokens) advance(s *state) {
 	}
 }
 
-// tokenReads are a machine's reads of tokens.
-type tokenReads struct{ *locked }
-
 // Tokens are the tokens with uses left, by hash.
-func (r tokenReads) Tokens() []Token {
-	s, done := r.read()
+func (m *Machine) Tokens() []Token {
+	s, done := m.read()
 	defer done()
 	var live []Token
 	for _, t := range sorted(&s.tokens().table) {
@@ -84,8 +81,8 @@ func (r tokenReads) Tokens() []Token {
 }
 
 // Token is the token of that hash, even if it is used up, until it expires.
-func (r tokenReads) Token(hash string) (Token, bool) {
-	s, done := r.read()
+func (m *Machine) Token(hash string) (Token, bool) {
+	s, done := m.read()
 	defer done()
 	return s.tokens().get(hash)
 }
