@@ -10,6 +10,8 @@ import (
 
 const nobody = "0000000000000000"
 
+const maxText = 256 // bytes of a host, an address, a fingerprint, a policy
+
 // checkID returns an error unless s can be a node's id. All zeros stand for no node.
 func checkID(s string) error {
 	if len(s) != 16 || !isHex(s) || s == nobody {

@@ -10,6 +10,12 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxRankCounts    = 256     // numbers of ranks with claims, of one dataset
+	MaxAllRankCounts = 1 << 16 // of all
+	MaxClaimed       = 1 << 22 // ranks of all these: 64 MiB
+)
+
 // claims is the table of claims: for a dataset and a number of ranks, which node each rank
 // was opened on.
 type claims struct {

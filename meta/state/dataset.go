@@ -7,6 +7,13 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxDatasets      = 1 << 16
+	MaxRegistration  = 64 << 10 // bytes of one dataset's registration
+	MaxRegistrations = 64 << 20 // bytes of all
+	MaxBases         = 16       // that a dataset is made of
+)
+
 // A Dataset is a registration.
 type Dataset struct {
 	Name         string

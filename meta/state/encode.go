@@ -8,6 +8,9 @@ import (
 	"rankfs/meta"
 )
 
+// MaxCommand is a plan of MaxRanks ranks, no two neighbours on one node.
+const MaxCommand = 24 << 20
+
 // Encode is the form of a command in the log: its version, its kind, and JSON.
 // It refuses what no machine would accept.
 func Encode(c Command) ([]byte, error) {

@@ -6,6 +6,11 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxNodes   = 4096
+	MaxRemoved = 1 << 20 // nodes that there were: none may return
+)
+
 // nodes are the nodes of the cluster, and those that were.
 type nodes struct {
 	table[string, Node]

@@ -8,6 +8,11 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxPlans = 1 << 16
+	MaxRuns  = 1 << 21 // runs of all rank maps that differ: 48 MiB
+)
+
 // plans are the plans that are settled, by view.
 type plans struct {
 	table[string, *SettledPlan]

@@ -12,6 +12,15 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxPoolJobs   = 1 << 12
+	MaxUserJobs   = 64      // of one user
+	MaxStages     = 1 << 14 // of all jobs
+	MaxCommits    = 1 << 18 // maps of all stages: 35 MiB
+	MaxMapBytes   = 1 << 41 // of one map: so that what copies of all have is a number
+	MaxCommitMaps = 1 << 10 // maps that are committed by one command: 30 KB
+)
+
 // pool has the jobs of the shuffle pool, their stages, and which attempt of each map
 // has won. Stages refer to jobs by number, and maps to stages, so that nothing of a job
 // that went is taken for part of one that has its name later.

@@ -7,6 +7,18 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxQueues      = 4096
+	MaxUserQueues  = MaxQueues / 4   // of one user but root
+	MaxUnits       = 1 << 28         // of one queue: 32 MiB
+	MaxAllUnits    = 1 << 31         // of all: 256 MiB
+	MaxUserUnits   = MaxAllUnits / 4 // of all queues of one user but root
+	MaxWorkers     = 1 << 16         // of one queue
+	MaxAllWorkers  = 1 << 20         // of all: 300 MiB
+	MaxSuspects    = MaxWorkers      // of one queue: as when all its workers end at once
+	MaxAllSuspects = 1 << 18         // of all: 120 MiB
+)
+
 // queues are the queues of views, with their workers and suspects.
 type queues struct {
 	table[string, *queue]

@@ -7,6 +7,12 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxSettings     = 256
+	MaxSettingKey   = 64
+	MaxSettingValue = 4096
+)
+
 // settings are values by key.
 type settings struct{ table[string, string] }
 

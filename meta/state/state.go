@@ -8,7 +8,7 @@ package state
 //   - no worker holds a unit on a node that is down or removed;
 //   - a token was redeemed as often as it says, and never more than allowed;
 //   - plans, claims and queues are of the current generation of a dataset;
-//   - every bound of bounds.go.
+//   - every bound of a section, as its file has it.
 type state struct {
 	header
 	sections []part // in the order of the table

@@ -1,5 +1,10 @@
 package state
 
+// MaxReturns is how many workers give a unit back before it is set aside.
+// A node that reboots, a job that is killed and a program with an error
+// in its first lines may follow one another.
+const MaxReturns = 4
+
 // A Suspect is a unit that workers gave back, and that none has finished since. It may
 // be the cause of their end.
 type Suspect struct {

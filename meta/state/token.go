@@ -8,6 +8,14 @@ import (
 	"rankfs/meta"
 )
 
+const (
+	MaxTokens = 1024 // with uses left
+	// MaxSpent bounds tokens that are used up or dropped and not yet expired:
+	// until then the command that made one must not make it again.
+	MaxSpent = 8192
+	MaxUses  = 4096 // of one token: one for each node there can be
+)
+
 // tokens is the table of tokens, by hash.
 type tokens struct {
 	table[string, Token]

@@ -6,6 +6,10 @@ import (
 	"rankfs/meta"
 )
 
+// MaxVoters bounds those that are noted in a command: five vote, and some more while that
+// changes.
+const MaxVoters = 64
+
 // Voters are the nodes that have a vote when a command is put into the log, as the
 // leader notes in those commands that may cost a vote. In what releases before
 // version 4 have written there are none.

@@ -7,6 +7,8 @@ import (
 	"rankfs/meta"
 )
 
+const MaxWorkerID = 64 // bytes
+
 // A Worker is one open descriptor that units are taken by.
 type Worker struct {
 	ID    string
