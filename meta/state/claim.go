@@ -198,9 +198,9 @@ func (t *claims) oldest(among func(claimsKey) bool) (oldest claimsKey) {
 	return oldest
 }
 
-func (t *claims) forget(dataset string) {
+func (t *claims) datasetGone(_ *state, d *Dataset) {
 	for k := range t.m {
-		if k.dataset == dataset {
+		if k.dataset == d.Name {
 			t.remove(k)
 		}
 	}

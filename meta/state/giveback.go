@@ -57,3 +57,6 @@ func (t *queues) returnLeases(s *state, node string, cause Cause) {
 		}
 	}
 }
+
+// nodeGone takes back what the workers of a node hold that was removed. They have left.
+func (t *queues) nodeGone(s *state, node string) { t.returnLeases(s, node, Removal) }

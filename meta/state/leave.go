@@ -62,8 +62,9 @@ func (c *Remove) apply(s *state) (Result, error) {
 	}
 	s.nodes().drop(c.ID)
 	s.nodes().removed.set(c.ID, n.Host)
-	s.queues().returnLeases(s, c.ID, Removal)
-	s.pool().leave(s, c.ID)
+	for one := range having[interface{ nodeGone(*state, string) }](s) {
+		one.nodeGone(s, c.ID)
+	}
 	s.changed.cluster = true
 	return Result{}, nil
 }

@@ -191,9 +191,9 @@ func (t *plans) removeOldest() (sequence uint64) {
 	return oldest.sequence
 }
 
-func (t *plans) forget(dataset string) {
+func (t *plans) datasetGone(_ *state, d *Dataset) {
 	for view, p := range t.m {
-		if name, _, _ := meta.SplitView(view); name == dataset {
+		if name, _, _ := meta.SplitView(view); name == d.Name {
 			t.remove(p)
 		}
 	}

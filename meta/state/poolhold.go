@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // What datasets are made of in the shuffle pool stays while they are there: jobs that are
 // not used, too.
@@ -41,23 +44,27 @@ func (s *state) stageInUse(what string, g PoolStage) error {
 	return inUse(what, s.datasets().madeOfStage(func(number uint64) bool { return number == g.Number }))
 }
 
-// releaseStage has the job of which a dataset was made live from now on as if it was used
+// datasetGone has the job of which a dataset was made live from now on as if it was used
 // until now.
-func (s *state) releaseStage(d *Dataset) {
-	name, ok := s.pool().names.get(d.Stage)
+func (p *pool) datasetGone(s *state, d *Dataset) {
+	name, ok := p.names.get(d.Stage)
 	if !ok {
 		return
 	}
-	if j, ok := s.pool().jobs.get(name.Job); ok && len(j.Users) == 0 {
+	if j, ok := p.jobs.get(name.Job); ok && len(j.Users) == 0 {
 		j.Used = s.Now
-		s.pool().put(j)
+		p.put(j)
 	}
 }
 
-// madeOfNone are the datasets that are made of a stage that is not there.
-func (s *state) madeOfNone() []string {
-	return s.datasets().madeOfStage(func(number uint64) bool {
+// whole refuses datasets that are made of a stage that is not there.
+func (t *datasets) whole(s *state) error {
+	made := t.madeOfStage(func(number uint64) bool {
 		_, ok := s.pool().names.get(number)
 		return !ok
 	})
+	if len(made) == 0 {
+		return nil
+	}
+	return fmt.Errorf("dataset %q is made of a stage that is not there", shorten(made[0]))
 }

@@ -224,9 +224,9 @@ func (p *pool) toChange(s *state, stage uint64) *commits {
 	return t
 }
 
-// leave says that a node was removed: nothing is open there any more, nor reserved, and its
+// nodeGone: nothing is open any more on a node that was removed, nor reserved, and its
 // copies are lost.
-func (p *pool) leave(s *state, node string) {
+func (p *pool) nodeGone(s *state, node string) {
 	for _, j := range sorted(&p.jobs) {
 		if _, ok := j.Users[node]; ok {
 			j = j.without(node, s.Now)

@@ -44,9 +44,9 @@ func (t *queues) remove(s *state, q *queue) {
 	s.changed.queues = true
 }
 
-func (t *queues) forget(s *state, dataset string) {
+func (t *queues) datasetGone(s *state, d *Dataset) {
 	for view, q := range t.m {
-		if name, _, _ := meta.SplitView(view); name == dataset {
+		if name, _, _ := meta.SplitView(view); name == d.Name {
 			t.remove(s, q)
 		}
 	}

@@ -174,11 +174,10 @@ func (c *PutDataset) mayHold(s *state) error {
 
 // forget drops all that was of a generation of a dataset.
 func (s *state) forget(d *Dataset) {
-	s.releaseStage(d)
 	s.datasets().registrations -= int64(len(d.Registration))
-	s.plans().forget(d.Name)
-	s.claims().forget(d.Name)
-	s.queues().forget(s, d.Name)
+	for one := range having[interface{ datasetGone(*state, *Dataset) }](s) {
+		one.datasetGone(s, d)
+	}
 }
 
 // RemoveDataset forgets a dataset. One that is not there is removed.

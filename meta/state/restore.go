@@ -21,7 +21,6 @@ type restorer struct {
 	seen      map[tag]bool // of the frames that there is one of
 	due       tag          // the frame that must come next, if one must
 	sequences map[uint64]bool
-	stage     PoolStage // whose maps come next
 }
 
 // frames has the functions that read the frames of a section, by tag. Each checks its
@@ -93,8 +92,10 @@ func (in *restorer) check() error {
 	if !in.seen[tagApplied] || !in.seen[tagHeader] || in.due != 0 {
 		return fmt.Errorf("%w: something is missing", meta.ErrCorrupt)
 	}
-	if made := in.s.madeOfNone(); len(made) > 0 {
-		return fmt.Errorf("%w: dataset %q is made of a stage that is not there", meta.ErrCorrupt, shorten(made[0]))
+	for one := range having[interface{ whole(*state) error }](in.s) {
+		if err := one.whole(in.s); err != nil {
+			return fmt.Errorf("%w: %w", meta.ErrCorrupt, hide(err))
+		}
 	}
 	return nil
 }

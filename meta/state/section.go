@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 )
 
@@ -14,17 +13,6 @@ type section interface {
 	over() bool // there is more than its bounds allow
 	write(*frameWriter)
 	restore(*restorer) frames // what reads its frames into the state
-}
-
-// sectionsOf are the sections of a state, which the table has made, in its order.
-func sectionsOf(s *state) iter.Seq[section] {
-	return func(yield func(section) bool) {
-		for _, one := range s.sections {
-			if !yield(one.(section)) {
-				return
-			}
-		}
-	}
 }
 
 // A command is one kind of command.

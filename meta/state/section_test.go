@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,22 @@ func (t *notes) restore(in *restorer) frames {
 		t.set(n.Node, n.Text)
 		return first(must(!twice, errTwice), n.check())
 	})}
+}
+
+func (t *notes) nodeGone(_ *state, node string) { t.drop(node) }
+
+// datasetGone drops the notes that are the name of a dataset.
+func (t *notes) datasetGone(_ *state, d *Dataset) {
+	maps.DeleteFunc(t.m, func(_, text string) bool { return text == d.Name })
+}
+
+func (t *notes) whole(s *state) error {
+	for node := range sorted(&t.table) {
+		if _, err := s.nodes().member(node); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Note) about(*state) string { return c.Node }
@@ -167,6 +184,30 @@ func TestASectionOfItsOwn(t *testing.T) {
 	}
 }
 
+// What is of a node or of a dataset goes with it, and a snapshot says at its end what it lacks.
+func TestASectionHearsOfWhatGoes(t *testing.T) {
+	withNotes(t)
+	m, by := noted(t), Entry{By: idString(1)}
+	notes := sectionOf[*notes](m.mu.state)
+	for _, c := range []Command{
+		&PutDataset{Entry: by, Name: "d", Registration: []byte("1"), Index: strings.Repeat("0", 64)},
+		note(2, 2, "d"), note(3, 3, "e"),
+		&Remove{Entry: by, ID: idString(3)},
+		&RemoveDataset{Entry: by, Name: "d", Generation: 1},
+	} {
+		if err := send(m, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if notes.len() != 0 {
+		t.Errorf("of a node and a dataset that are gone there is %v", notes.m)
+	}
+	notes.set(idString(3), "f")
+	if _, err := Read(bytes.NewReader(saved(t, m))); !errors.Is(err, meta.ErrCorrupt) {
+		t.Errorf("a note of a node that is gone: %v", err)
+	}
+}
+
 // Frames of a section that no machine writes.
 func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
 	withNotes(t)
@@ -197,7 +238,7 @@ func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
 func TestSectionsShareNothing(t *testing.T) {
 	tags := map[tag]bool{tagEnd: true, tagApplied: true, tagHeader: true}
 	in := newRestorer(signedSnapshot)
-	for p := range sectionsOf(in.s) {
+	for p := range having[section](in.s) {
 		for tag := range p.restore(in) {
 			if tags[tag] {
 				t.Errorf("tag %q of %T is of another section as well", tag, p)

@@ -42,7 +42,7 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 // write writes all but the index.
 func (s *state) write(f *frameWriter) {
 	f.json(tagHeader, s.header)
-	for one := range sectionsOf(s) {
+	for one := range having[section](s) {
 		one.write(f)
 	}
 }
@@ -96,7 +96,7 @@ func newRestorer(version uint32) *restorer {
 		s: newState(), version: version,
 		read: make(map[tag]reader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
 	}
-	for one := range sectionsOf(in.s) {
+	for one := range having[section](in.s) {
 		for t, read := range one.restore(in) {
 			in.read[t] = reader{read, one.over, since(one)}
 		}

@@ -1,5 +1,7 @@
 package state
 
+import "iter"
+
 // A state is all that is replicated, and what is derived from it.
 //
 // Invariants, after every command:
@@ -19,10 +21,25 @@ type state struct {
 	changed struct{ cluster, files, queues bool } // by the command that is being applied
 }
 
-// A part is a section, as the state knows it. One that is timed has advance as well, which
-// is called whenever the clock has been set.
+// A part is a section, as the state knows it. One that has to do with more than its own
+// commands has, as well, what of these it wants:
+//   - advance, called whenever the clock has been set;
+//   - nodeGone, after a node was removed;
+//   - datasetGone, after a dataset was removed, or replaced by its next generation;
+//   - whole, which checks at the end of a snapshot what only that shows.
 type part interface {
 	share() part // a copy that stays what it is, and to which nothing is applied
+}
+
+// having are the sections of a state that are a T as well, in the order of the table.
+func having[T any](s *state) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, one := range s.sections {
+			if is, ok := one.(T); ok && !yield(is) {
+				return
+			}
+		}
+	}
 }
 
 // header has the values that are in no section.
@@ -47,10 +64,8 @@ type Cluster struct {
 // and no token would expire.
 func (s *state) advance(at int64) {
 	s.Now = max(at, 0)
-	for _, one := range s.sections {
-		if timed, is := one.(interface{ advance(*state) }); is {
-			timed.advance(s)
-		}
+	for one := range having[interface{ advance(*state) }](s) {
+		one.advance(s)
 	}
 }
 
@@ -76,8 +91,8 @@ func (s *state) snapshotVersion() uint32 { return snapshotOf(s.version()) }
 
 // sectionOf is the section of that type.
 func sectionOf[S part](s *state) S {
-	for _, p := range s.sections {
-		if is, ok := p.(S); ok {
+	for _, one := range s.sections {
+		if is, ok := one.(S); ok {
 			return is
 		}
 	}
