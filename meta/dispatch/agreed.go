@@ -21,7 +21,7 @@ func (q *queueLeader) agree(ctx context.Context, s *state.TakeUnit) (state.Taken
 	if err != nil {
 		return state.TakenUnit{}, err
 	}
-	return *r.Taken, nil
+	return *r.Taken(), nil
 }
 
 // catchUp observes all workers: some may have left, and units may have come back,

@@ -109,10 +109,10 @@ func (p *troop) history() {
 	for i := range p.nodes {
 		eventually.True(p.t, "it has begun", func() bool { return p.begun(i) })
 	}
-	r.generation = r.must(&state.PutDataset{Name: r.dataset, Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation
+	r.generation = r.must(&state.PutDataset{Name: r.dataset, Registration: []byte(`{}`), Index: fmt.Sprintf("%064x", 1), IndexBytes: 1}).Generation()
 	r.must(&state.MakeJob{Node: p.nodes[0].id, Name: r.dataset, Nonce: 1})
 	r.stage = state.StageName{Job: r.dataset, Name: "s"}
-	r.stage.Number = r.must(&state.MakeStage{Job: r.dataset, Name: "s", Nonce: 1}).Stage.Number
+	r.stage.Number = r.must(&state.MakeStage{Job: r.dataset, Name: "s", Nonce: 1}).Stage().Number
 	r.must(&state.SpecifyStage{StageName: r.stage, Spec: "maps=4"})
 	r.must(&state.OpenQueue{View: r.queue(), Generation: r.generation, Units: units, Policy: "flow"})
 	if p.number%2 == 1 {
@@ -236,7 +236,7 @@ func (r *run) client(c int, random *rand.Rand) {
 			r.record(c, asked{kind: "claim", key: key, value: node}, func(ctx context.Context) (seen, error) {
 				// Sent again it may claim again, after another; so it is sent once.
 				a, err := g.speak(ctx, node, &state.Claim{Dataset: r.dataset, Generation: r.generation, Ranks: 3, Rank: uint64(key[0] - '0'), Node: node})
-				return seen{value: a.Result.Before}, err
+				return seen{value: a.Result.Before()}, err
 			})
 		case 1:
 			r.record(c, asked{kind: "claims", key: key}, func(ctx context.Context) (seen, error) {
@@ -256,7 +256,7 @@ func (r *run) client(c int, random *rand.Rand) {
 				if err != nil {
 					return seen{}, err
 				}
-				return seen{value: got.Plan.Nodes[0].Node}, nil
+				return seen{value: got.Plan().Nodes[0].Node}, nil
 			})
 		case 3:
 			r.token(c, g, key, value, random.IntN(4) == 0)
@@ -282,10 +282,10 @@ func (r *run) maps(c int, g *Group, m *state.Machine, node string, a asked) {
 			if err != nil {
 				return seen{}, err
 			}
-			if got.Result.Maps[0].Commit == nil {
+			if got.Result.Maps()[0].Commit == nil {
 				return seen{value: "unequal"}, nil
 			}
-			return seen{value: fmt.Sprint(got.Result.Maps[0].Commit.Sum)}, nil
+			return seen{value: fmt.Sprint(got.Result.Maps()[0].Commit.Sum)}, nil
 		case "lose":
 			_, err := g.speak(ctx, node, &state.DropMap{StageName: r.stage, Map: number, Sum: sum})
 			return seen{}, err
@@ -418,7 +418,7 @@ func (w *stepper) make(finish bool, take int64) seen {
 			cancel()
 			switch {
 			case err == nil:
-				return seen{step: *r.Taken}, nil
+				return seen{step: *r.Taken()}, nil
 			case errors.Is(err, meta.ErrDenied):
 				return seen{value: "left"}, nil
 			case !errors.Is(err, meta.ErrUnavailable):

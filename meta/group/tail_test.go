@@ -31,7 +31,7 @@ func shuffling(n *node, spec string) (commit func(number uint64) error) {
 		return r
 	}
 	do(&state.MakeJob{Node: n.id, Name: "j", Nonce: 1})
-	stage := do(&state.MakeStage{Job: "j", Name: "s", Nonce: 2}).Stage.Number
+	stage := do(&state.MakeStage{Job: "j", Name: "s", Nonce: 2}).Stage().Number
 	do(&state.SpecifyStage{StageName: state.StageName{Job: "j", Name: "s", Number: stage}, Spec: spec})
 	return func(number uint64) error {
 		_, err := n.group.Agree(n.t.Context(), &state.CommitMaps{Maps: state.MapsByStage{{Stage: stage, Maps: state.Commits{

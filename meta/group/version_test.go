@@ -154,6 +154,10 @@ func TestACommandOfANodeThatHasJustJoined(t *testing.T) {
 // What nodes say to one another, in full, as this release writes it; and how a later
 // one might, that says more.
 func TestFormOfCalls(t *testing.T) {
+	generation, err := decode[state.Result]([]byte(`{"Generation":2}`))
+	if err != nil || generation.Generation() != 2 {
+		t.Fatal(generation, err)
+	}
 	for name, tt := range map[string]struct {
 		said any
 		text string
@@ -169,7 +173,7 @@ func TestFormOfCalls(t *testing.T) {
 			`{"request":"AQ==","addr":"h:1","token":"t"}`, reads[application]},
 		"application": {application{Request: []byte{1}, Addr: "h:1", Token: "t", Speaks: 4},
 			`{"request":"AQ==","addr":"h:1","token":"t","speaks":4}`, reads[application]},
-		"applied": {applied{Index: 3, Result: state.Result{Generation: 2}}, `{"index":3,"result":{"Generation":2}}`, reads[applied]},
+		"applied": {applied{Index: 3, Result: generation}, `{"index":3,"result":{"Generation":2}}`, reads[applied]},
 	} {
 		text, err := json.Marshal(tt.said)
 		if err != nil || string(text) != tt.text {

@@ -32,13 +32,16 @@ func (c *Admit) check() error {
 	return c.Node.check()
 }
 
+// nodeResult is what an Admit came to: the node as it is entered now.
+type nodeResult struct{ Node *Node }
+
 func (c *Admit) apply(s *state) (Result, error) {
 	n, ok := s.nodes().get(c.Node.ID)
 	if ok {
 		if n.Key != c.Node.Key {
 			return Result{}, meta.Worded(meta.ErrExist, "node %s exists already with another key: join with a new state directory", n.ID)
 		}
-		return Result{Node: &n}, nil
+		return Result{nodeResult{&n}}, nil
 	}
 	role, err := s.nodes().mayEnter(s, c)
 	if err != nil {
@@ -48,7 +51,7 @@ func (c *Admit) apply(s *state) (Result, error) {
 	n.Pool, n.PoolFull, n.Called = 0, false, ""
 	n.Up, n.Drained, n.Admitted, n.Life, n.Role, n.Wish, n.Wished = true, false, s.Now, 0, role, "", 0
 	s.nodes().put(s, n)
-	return Result{Node: &n}, nil
+	return Result{nodeResult{&n}}, nil
 }
 
 // mayEnter says in which role a node enters, and redeems its token.

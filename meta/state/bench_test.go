@@ -41,7 +41,7 @@ func BenchmarkStep(b *testing.B) {
 			b.StartTimer()
 		}
 		c.index++
-		if r, err := c.m.Apply(c.index, commands[n%cap(commands)]); err != nil || r.Taken.Unit != int64(n) {
+		if r, err := c.m.Apply(c.index, commands[n%cap(commands)]); err != nil || r.Taken().Unit != int64(n) {
 			b.Fatalf("%s, %v", text(r), err)
 		}
 	}

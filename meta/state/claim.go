@@ -124,6 +124,12 @@ func (c *Claim) check() error {
 	return first(meta.CheckName(c.Dataset), checkID(c.Node))
 }
 
+// claimResult is what a Claim came to.
+type claimResult struct{ Before string }
+
+// Before is the node that held the rank before, of Claim; empty if none did.
+func (r Result) Before() string { return came[claimResult](r).Before }
+
 func (c *Claim) apply(s *state) (Result, error) {
 	if _, err := s.datasets().at(c.Dataset, c.Generation); err != nil {
 		return Result{}, err
@@ -138,7 +144,7 @@ func (c *Claim) apply(s *state) (Result, error) {
 		s.changed.cluster = true
 	}
 	if last := rc.last[c.Rank]; last != 0 {
-		return Result{Before: idString(last)}, nil
+		return Result{claimResult{idString(last)}}, nil
 	}
 	return Result{}, nil
 }

@@ -1,5 +1,10 @@
 package state
 
+import (
+	"bytes"
+	"encoding/json"
+)
+
 // A Command is one change of the machine: a pointer to one of the structs that the
 // sections, and the machine itself (sections.go), have as commands.
 type Command interface {
@@ -52,20 +57,37 @@ func (e *Entry) version() int {
 	return Oldest
 }
 
-// A Result is the result of a command. Of its fields those are set that the
-// kind of command names.
-type Result struct {
-	Node       *Node        `json:",omitempty"`     // Admit: the node as it is entered now
-	Generation uint64       `json:",omitempty"`     // PutDataset: of the dataset now
-	Before     string       `json:",omitempty"`     // Claim: the node that held the rank before; empty if none did
-	Plan       *SettledPlan `json:",omitempty"`     // Settle: the plan that is settled now
-	Queue      *Queue       `json:",omitempty"`     // OpenQueue, ResetQueue: the queue as it is now
-	Taken      *TakenUnit   `json:"Step,omitempty"` // TakeUnit
+// A Result is what came of a command: nothing, or a struct that the section has for that, of
+// which Result has a method in the section's file. A node that asked the leader is sent it as
+// JSON, and reads of it what its command names.
+type Result struct{ is any }
 
-	Job    *PoolJob    `json:",omitempty"` // MakeJob, UseJob: the job as it is now
-	Stage  *PoolStage  `json:",omitempty"` // MakeStage, SpecifyStage, BeginStage, SealStage, ResetStage: the stage as it is now
-	Commit *Commit     `json:",omitempty"` // KeepCopy: the attempt that has won
-	Maps   []Committed `json:",omitempty"` // CommitMaps: what each came to
+// MarshalJSON implements json.Marshaler.
+func (r Result) MarshalJSON() ([]byte, error) {
+	if r.is == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(r.is)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Which section it is of shows when it is read.
+func (r *Result) UnmarshalJSON(text []byte) error {
+	r.is = json.RawMessage(bytes.Clone(text))
+	return nil
+}
+
+// came is a result as the section has it that T is of; zero if it is none of that.
+func came[T any](r Result) T {
+	switch is := r.is.(type) {
+	case T:
+		return is
+	case json.RawMessage:
+		var sent T
+		if json.Unmarshal(is, &sent) == nil {
+			return sent
+		}
+	}
+	return *new(T)
 }
 
 // versionSaid is the version that the leader spoke when it noted a command: only from Signed

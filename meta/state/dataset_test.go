@@ -20,10 +20,10 @@ func TestDatasets(t *testing.T) {
 	c.refuse(meta.ErrExist, put(`{"a":2}`, 1, 0))
 	c.refuse(meta.ErrExist, put(`{"a":1}`, 2, 0))
 	c.refuse(meta.ErrStale, put(`{"a":2}`, 1, 2))
-	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation != 2 {
+	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation() != 2 {
 		t.Fatalf("%+v", r)
 	}
-	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation != 2 { // sent again
+	if r := c.do(put(`{"a":2}`, 1, 1)); r.Generation() != 2 { // sent again
 		t.Fatalf("%+v", r)
 	}
 	c.do(put(`{"a":2}`, 2, 2))
@@ -31,7 +31,7 @@ func TestDatasets(t *testing.T) {
 	c.do(&state.RemoveDataset{Name: "d", Generation: 3})
 	c.do(&state.RemoveDataset{Name: "d", Generation: 3})
 	c.refuse(meta.ErrStale, put(`{"a":3}`, 2, 3))
-	if r := c.do(put(`{"a":2}`, 2, 0)); r.Generation != 4 {
+	if r := c.do(put(`{"a":2}`, 2, 0)); r.Generation() != 4 {
 		t.Fatalf("%+v", r)
 	}
 	if d, ok := c.m.Dataset("d"); !ok || d.Before != 0 || string(d.Registration) != `{"a":2}` {
@@ -155,7 +155,7 @@ func TestNewGeneration(t *testing.T) {
 		c.do(&state.Settle{View: v, Generation: g, Nodes: nodes})
 		c.do(&state.OpenQueue{View: v, Generation: g, Units: 1, Policy: "flow"})
 	}
-	if r := c.do(&state.PutDataset{Name: "d", Registration: json.RawMessage("2"), Index: index(1), Generation: 1}); r.Generation != 3 {
+	if r := c.do(&state.PutDataset{Name: "d", Registration: json.RawMessage("2"), Index: index(1), Generation: 1}); r.Generation() != 3 {
 		t.Fatalf("%+v", r)
 	}
 	_, plan := c.m.SettledPlan(view(1, 2))

@@ -11,7 +11,7 @@ func (m *model) put(c *state.PutDataset) (state.Result, error) {
 	old, ok := m.datasets[c.Name]
 	same := old.Index == c.Index && old.IndexBytes == c.IndexBytes && string(old.Registration) == string(c.Registration)
 	if ok && same && slices.Contains([]uint64{0, old.Generation, old.Before}, c.Generation) {
-		return state.Result{Generation: old.Generation}, nil
+		return resultOf("Generation", old.Generation), nil
 	}
 	if ok && c.Generation == 0 {
 		return state.Result{}, meta.ErrExist
@@ -25,7 +25,7 @@ func (m *model) put(c *state.PutDataset) (state.Result, error) {
 		Generation: m.latest, Before: old.Generation, Registered: m.now,
 	}
 	m.forget(c.Name)
-	return state.Result{Generation: m.latest}, nil
+	return resultOf("Generation", m.latest), nil
 }
 
 // forget drops what was of the generation before.
@@ -72,7 +72,10 @@ func (m *model) claim(c *state.Claim) (state.Result, error) {
 	if j[c.Rank][0] != c.Node {
 		j[c.Rank] = [2]string{c.Node, j[c.Rank][0]}
 	}
-	return state.Result{Before: j[c.Rank][1]}, nil
+	if before := j[c.Rank][1]; before != "" {
+		return resultOf("Before", before), nil
+	}
+	return state.Result{}, nil
 }
 
 func (m *model) settle(c *state.Settle) (state.Result, error) {
@@ -93,5 +96,5 @@ func (m *model) settle(c *state.Settle) (state.Result, error) {
 		}
 		m.plans[c.View] = p
 	}
-	return state.Result{Plan: &p}, nil
+	return resultOf("Plan", &p), nil
 }

@@ -25,7 +25,7 @@ func (m *model) admit(c *state.Admit) (state.Result, error) {
 	case ok && n.Key != c.Node.Key:
 		return state.Result{}, meta.ErrExist
 	case ok:
-		return state.Result{Node: &n}, nil
+		return resultOf("Node", &n), nil
 	case m.cluster == state.Cluster{} || m.removed[c.Node.ID]:
 		return state.Result{}, meta.ErrDenied
 	case len(m.nodes) > 0:
@@ -40,7 +40,7 @@ func (m *model) admit(c *state.Admit) (state.Result, error) {
 	n = c.Node
 	n.Up, n.Admitted = true, m.now
 	m.nodes[n.ID] = n
-	return state.Result{Node: &n}, nil
+	return resultOf("Node", &n), nil
 }
 
 func (m *model) member(id string) error {

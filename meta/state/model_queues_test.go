@@ -76,7 +76,7 @@ func (m *model) open(c *state.OpenQueue) (state.Result, error) {
 		}
 		m.queues[c.View] = q
 	}
-	return state.Result{Queue: q.info()}, nil
+	return resultOf("Queue", q.info()), nil
 }
 
 func (m *model) step(c *state.TakeUnit) (state.Result, error) {
@@ -95,7 +95,7 @@ func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 		case w.Node != c.Node || w.Rank != c.Rank:
 			return state.Result{}, meta.ErrInvalid
 		case w.nonce == c.Nonce:
-			return state.Result{Taken: &w.last}, nil
+			return resultOf("Step", &w.last), nil
 		case c.Take >= 0 && !c.Finish && w.Unit >= 0:
 			return state.Result{}, meta.ErrInvalid
 		}
@@ -145,7 +145,7 @@ func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 		}
 	}
 	w.Seen, w.nonce, w.last = m.now, c.Nonce, r
-	return state.Result{Taken: &r}, nil
+	return resultOf("Step", &r), nil
 }
 
 func (m *model) leave(c *state.LeaveQueue) {
@@ -184,5 +184,5 @@ func (m *model) reset(c *state.ResetQueue) (state.Result, error) {
 			clear(q.finisher)
 		}
 	}
-	return state.Result{Queue: q.info()}, nil
+	return resultOf("Queue", q.info()), nil
 }

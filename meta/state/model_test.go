@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"rankfs/meta"
@@ -44,6 +45,18 @@ func jobName(dataset string, ranks uint64) string { return fmt.Sprintf("%s@%d", 
 func (m *model) next() uint64 {
 	m.sequence++
 	return m.sequence
+}
+
+// resultOf is a result as a node reads it that asked the leader.
+func resultOf(field string, is any) (r state.Result) {
+	b, err := json.Marshal(map[string]any{field: is})
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 func (m *model) apply(c state.Command, at int64) (state.Result, error) {

@@ -34,6 +34,12 @@ func (c *OpenQueue) check() error {
 	return first(err, checkText("policy", c.Policy, maxText))
 }
 
+// queueResult is what an OpenQueue or a ResetQueue came to.
+type queueResult struct{ Queue *Queue }
+
+// Queue is the queue as it is now, of OpenQueue and ResetQueue.
+func (r Result) Queue() *Queue { return came[queueResult](r).Queue }
+
 func (c *OpenQueue) apply(s *state) (Result, error) {
 	v, err := checkView(c.View)
 	if err != nil {
@@ -43,7 +49,7 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	if q, ok := s.queues().get(c.View); ok {
-		return Result{Queue: q.info()}, nil
+		return Result{queueResult{q.info()}}, nil
 	}
 	if err := s.queues().makeRoom(s, c.Units, c.UID); err != nil {
 		return Result{}, fmt.Errorf("open queue of %s: %w", c.View, err)
@@ -54,7 +60,7 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 	}, v.Ranks, s.era)
 	s.queues().add(q)
 	s.changed.queues = true
-	return Result{Queue: q.info()}, nil
+	return Result{queueResult{q.info()}}, nil
 }
 
 // ResetQueue begins a queue again if it was reset so often before: a command that comes
@@ -89,7 +95,7 @@ func (c *ResetQueue) apply(s *state) (Result, error) {
 			q.undo()
 		}
 	}
-	return Result{Queue: q.info()}, nil
+	return Result{queueResult{q.info()}}, nil
 }
 
 // DropQueue forgets a queue. One that is not there is forgotten.

@@ -121,6 +121,12 @@ func (c *Settle) check() error {
 	return c.Nodes.check(v.Ranks)
 }
 
+// planResult is what a Settle came to.
+type planResult struct{ Plan *SettledPlan }
+
+// Plan is the plan that is settled now, of Settle.
+func (r Result) Plan() *SettledPlan { return came[planResult](r).Plan }
+
 func (c *Settle) apply(s *state) (Result, error) {
 	dataset, _, _ := meta.SplitView(c.View)
 	d, err := s.datasets().at(dataset, c.Generation)
@@ -128,7 +134,7 @@ func (c *Settle) apply(s *state) (Result, error) {
 		return Result{}, err
 	}
 	if p, ok := s.plans().get(c.View); ok {
-		return Result{Plan: p.copy()}, nil
+		return Result{planResult{p.copy()}}, nil
 	}
 	if err := s.nodes().knowsAll(c.Nodes); err != nil {
 		return Result{}, err
@@ -139,7 +145,7 @@ func (c *Settle) apply(s *state) (Result, error) {
 		s.Evicted = s.plans().removeOldest()
 	}
 	s.changed.cluster = true
-	return Result{Plan: p.copy()}, nil
+	return Result{planResult{p.copy()}}, nil
 }
 
 // A planRef is a plan by its view and its number: the view may have a later plan by now, or

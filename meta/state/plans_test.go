@@ -47,7 +47,7 @@ func TestPlans(t *testing.T) {
 func TestClaims(t *testing.T) {
 	c := founded(t, 3)
 	claim := func(n int) string {
-		return c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: 2, Node: id(n)}).Before
+		return c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: 2, Node: id(n)}).Before()
 	}
 	if c.m.Claims("d", 4) != nil {
 		t.Fatal("claims of nobody")

@@ -48,10 +48,10 @@ func (c *cluster) commit(k *state.CommitMaps) (state.Commit, error) {
 	switch {
 	case err != nil:
 		return state.Commit{}, err
-	case r.Maps[0].Error != nil:
-		return state.Commit{}, r.Maps[0].Error
+	case r.Maps()[0].Error != nil:
+		return state.Commit{}, r.Maps()[0].Error
 	}
-	return *r.Maps[0].Commit, nil
+	return *r.Maps()[0].Commit, nil
 }
 
 // won is the attempt that has won, if the command does not fail.
@@ -144,9 +144,9 @@ func TestBatches(t *testing.T) {
 	c.won(commitOf(1, 7, hostile, 5))
 	k := batchOf(other, state.Commit{Map: 0, Sum: 1}, state.Commit{Map: 1, Sum: 2}, state.Commit{Map: 3, Attempt: 1<<32 - 1, Sum: 3}, state.Commit{Map: 9})
 	for range 2 { // again: the same
-		r := c.do(k).Maps
+		r := c.do(k).Maps()
 		if r[0].Commit.Writer != other || r[1].Commit.Attempt != 7 || r[2].Commit.Sum != 3 || !errors.Is(r[3].Error, meta.ErrInvalid) {
-			t.Errorf("%s", text(state.Result{Maps: r}))
+			t.Errorf("%s", text(r))
 		}
 	}
 	if g := c.stage(); g.Maps != 3 || g.Sealed {
@@ -160,8 +160,8 @@ func TestBatches(t *testing.T) {
 		more.Stage = number
 		several.Maps = append(several.Maps, more)
 	}
-	if r := c.do(several).Maps; r[0].Commit.Attempt != 7 || r[1].Commit.Sum != 4 || !errors.Is(r[2].Error, meta.ErrNotExist) {
-		t.Errorf("of several stages: %s", text(state.Result{Maps: r}))
+	if r := c.do(several).Maps(); r[0].Commit.Attempt != 7 || r[1].Commit.Sum != 4 || !errors.Is(r[2].Error, meta.ErrNotExist) {
+		t.Errorf("of several stages: %s", text(r))
 	}
 	got := c.maps(c.stage().Number)
 	c.m = through(t, c.m)

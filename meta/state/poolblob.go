@@ -78,7 +78,7 @@ func (c *PutBlobs) apply(s *state) (Result, error) {
 	for _, one := range c.Maps {
 		p.putBlob(s, &g, one)
 	}
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }
 
 // mayMake says why a directory cannot be made, or what it takes: nothing, if the same

@@ -34,11 +34,12 @@ func (c *CommitMaps) check() error {
 	return nil
 }
 
-func (c *CommitMaps) apply(s *state) (r Result, err error) {
+func (c *CommitMaps) apply(s *state) (Result, error) {
+	var all []Committed
 	for _, maps := range c.Maps {
-		r.Maps = append(r.Maps, maps.commit(s)...)
+		all = append(all, maps.commit(s)...)
 	}
-	return r, nil
+	return Result{poolResult{Maps: all}}, nil
 }
 
 func (c *StageMaps) commit(s *state) []Committed {

@@ -29,7 +29,7 @@ func (c *MakeJob) apply(s *state) (Result, error) {
 	p := s.pool()
 	if j, ok := p.jobs.get(c.Name); ok {
 		if j.Nonce == c.Nonce && j.UID == c.UID {
-			return Result{Job: &j}, nil
+			return Result{poolResult{Job: &j}}, nil
 		}
 		return Result{}, fmt.Errorf("job %s of the shuffle pool %w", c.Name, meta.ErrExist)
 	}
@@ -45,7 +45,7 @@ func (c *MakeJob) apply(s *state) (Result, error) {
 	}
 	p.put(j)
 	s.changed.cluster = true
-	return Result{Job: &j}, nil
+	return Result{poolResult{Job: &j}}, nil
 }
 
 // SetQuota changes how many bytes all copies of a job's maps may have; zero: any. What is
@@ -70,7 +70,7 @@ func (c *SetQuota) apply(s *state) (Result, error) {
 	j.Quota = c.Quota
 	p.put(j)
 	s.changed.cluster = true
-	return Result{Job: &j}, nil
+	return Result{poolResult{Job: &j}}, nil
 }
 
 // DropJob forgets a job, with all that it has. One that is not there, or that another
@@ -154,5 +154,5 @@ func (c *UseJob) apply(s *state) (Result, error) {
 		p.put(j.without(c.Node, s.Now))
 	}
 	s.changed.cluster = true
-	return Result{Job: &j}, nil
+	return Result{poolResult{Job: &j}}, nil
 }

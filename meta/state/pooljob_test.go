@@ -167,8 +167,8 @@ func TestQuotaOfAJob(t *testing.T) {
 	has(40)
 	c.refuseCommit(meta.ErrQuota, two(2))
 	both := batchOf(other, state.Commit{Map: 2, Sum: 1}, state.Commit{Map: 3, Sum: 1}) // there is room for one
-	if r := c.do(both).Maps; r[0].Commit == nil || !errors.Is(r[1].Error, meta.ErrQuota) {
-		t.Errorf("%s", text(state.Result{Maps: r}))
+	if r := c.do(both).Maps(); r[0].Commit == nil || !errors.Is(r[1].Error, meta.ErrQuota) {
+		t.Errorf("%s", text(r))
 	}
 	has(50)
 	c.refuseCommit(meta.ErrQuota, commitOf(3, 0, other, 1))

@@ -63,7 +63,7 @@ func TestPoolModel(t *testing.T) {
 				}
 				result := c.do(signedBy(node, &state.CommitMaps{Maps: state.MapsByStage{maps}}))
 				for i, one := range maps.Maps {
-					got := result.Maps[i]
+					got := result.Maps()[i]
 					is, ok := won[one.Map]
 					lost := ok && len(kept[one.Map]) == 0
 					switch {

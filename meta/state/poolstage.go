@@ -29,7 +29,7 @@ func (c *MakeStage) apply(s *state) (Result, error) {
 	}
 	if g, ok := p.stages.get(stageKey{j.Number, c.Name}); ok {
 		if g.Nonce == c.Nonce {
-			return Result{Stage: &g}, nil
+			return Result{poolResult{Stage: &g}}, nil
 		}
 		return Result{}, fmt.Errorf("stage %s of job %s %w", c.Name, c.Job, meta.ErrExist)
 	}
@@ -42,7 +42,7 @@ func (c *MakeStage) apply(s *state) (Result, error) {
 	}
 	p.makeStage(c.Job, g)
 	s.changed.cluster = true
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }
 
 func (c *StageName) check() error {
@@ -114,7 +114,7 @@ func (c *BeginStage) apply(s *state) (Result, error) {
 		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
 		s.changed.cluster = true
 	}
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }
 
 // SpecifyStage gives a stage its spec, or another one until attempts are written. An attempt
@@ -143,7 +143,7 @@ func (c *SpecifyStage) apply(s *state) (Result, error) {
 	case g.Blobs():
 		return Result{}, fmt.Errorf("spec of %s %w: blobs have none", c.Name, meta.ErrInvalid)
 	case g.Spec == spec:
-		return Result{Stage: &g}, nil
+		return Result{poolResult{Stage: &g}}, nil
 	case g.Maps > 0 || g.Sealed:
 		return Result{}, fmt.Errorf("spec of stage %s %w: it is %s, and maps are committed; make another stage", c.Name, meta.ErrBusy, g.Spec)
 	case g.Specified() && g.Begun:
@@ -163,7 +163,7 @@ func (c *SpecifyStage) apply(s *state) (Result, error) {
 	j.Life = p.life(j)
 	p.put(j)
 	s.changed.cluster = true
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }
 
 // KeepCopy says that a node has a copy of the map that is committed, or has none any
@@ -196,7 +196,7 @@ func (c *KeepCopy) apply(s *state) (Result, error) {
 	case !ok || has.Sum != c.Sum:
 		return Result{}, meta.Worded(meta.ErrOvertaken, "copy of map %d of stage %s is of another attempt than the committed one, or none is committed", c.Map, c.Name)
 	case slices.Contains(has.Nodes, c.Node) == c.Has:
-		return Result{Commit: &has}, nil
+		return Result{poolResult{Commit: &has}}, nil
 	case c.Spare && s.standing(has.withoutCopy(c.Node).Nodes) < g.Spec.Copies:
 		return Result{}, meta.Worded(meta.ErrOvertaken, "copy of map %d of stage %s is needed: %d others are on nodes that are up and stay", c.Map, c.Name,
 			s.standing(has.withoutCopy(c.Node).Nodes))
@@ -209,7 +209,7 @@ func (c *KeepCopy) apply(s *state) (Result, error) {
 	}
 	s.pool().setCommit(s, g, has)
 	s.changed.cluster = true
-	return Result{Commit: &has}, nil
+	return Result{poolResult{Commit: &has}}, nil
 }
 
 // DropMap gives up all copies of a map, if they have that sum.
@@ -250,7 +250,7 @@ func (c *SealStage) apply(s *state) (Result, error) {
 	case g.Blobs():
 		return Result{}, fmt.Errorf("seal of %s %w: blobs are put as long as the job is there", c.Name, meta.ErrInvalid)
 	case g.Sealed:
-		return Result{Stage: &g}, nil
+		return Result{poolResult{Stage: &g}}, nil
 	case !g.Specified():
 		return Result{}, fmt.Errorf("stage %s %w: it has no spec yet; write one", c.Name, meta.ErrInvalid)
 	case g.Maps < g.Spec.Maps:
@@ -259,7 +259,7 @@ func (c *SealStage) apply(s *state) (Result, error) {
 	g.Sealed = true
 	s.pool().stages.set(stageKey{g.Job, g.Name}, g)
 	s.changed.cluster = true
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }
 
 // ResetStage begins a stage anew, without its maps, if it is in that generation.
@@ -285,5 +285,5 @@ func (c *ResetStage) apply(s *state) (Result, error) {
 		s.pool().stages.set(stageKey{g.Job, g.Name}, g)
 		s.changed.cluster = true
 	}
-	return Result{Stage: &g}, nil
+	return Result{poolResult{Stage: &g}}, nil
 }

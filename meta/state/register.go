@@ -86,10 +86,16 @@ func (c *PutDataset) check() error {
 	return first(meta.CheckName(c.Name), checkHash("index", c.Index))
 }
 
+// datasetResult is what a PutDataset came to.
+type datasetResult struct{ Generation uint64 }
+
+// Generation is that of the dataset now, of PutDataset.
+func (r Result) Generation() uint64 { return came[datasetResult](r).Generation }
+
 func (c *PutDataset) apply(s *state) (Result, error) {
 	old, ok := s.datasets().get(c.Name)
 	if ok && c.isDone(old) {
-		return Result{Generation: old.Generation}, nil
+		return Result{datasetResult{old.Generation}}, nil
 	}
 	if err := c.mayReplace(s, old); err != nil {
 		return Result{}, fmt.Errorf("register dataset %q: %w", c.Name, err)
@@ -104,7 +110,7 @@ func (c *PutDataset) apply(s *state) (Result, error) {
 		s.forget(old)
 	}
 	s.changed.cluster = true
-	return Result{Generation: d.Generation}, nil
+	return Result{datasetResult{d.Generation}}, nil
 }
 
 // isDone reports whether d is what c asks for already: c is a repetition, or another

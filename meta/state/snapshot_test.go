@@ -60,7 +60,7 @@ func TestSnapshotRestores(t *testing.T) {
 	}
 	c.m = read // which goes on where the other was
 	last := &state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 80_000, Nonce: 2}
-	if r := c.do(last); r.Taken.Unit != 80_000 || r.Taken.Finished != 40_000 {
+	if r := c.do(last); r.Taken().Unit != 80_000 || r.Taken().Finished != 40_000 {
 		t.Fatalf("a step sent again: %s", text(r))
 	}
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(2), Node: nodeOf(9)})

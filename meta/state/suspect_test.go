@@ -20,12 +20,12 @@ func (c *cluster) giveBack(view, worker string, unit int64) {
 
 func (c *cluster) take(view, worker string, unit int64) state.TakenUnit {
 	c.t.Helper()
-	return *c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Taken
+	return *c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Taken()
 }
 
 func (c *cluster) finish(view, worker string) state.Finish {
 	c.t.Helper()
-	return c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Taken.Finish
+	return c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Taken().Finish
 }
 
 func (c *cluster) returns(view string) []int {
@@ -123,7 +123,7 @@ func TestResetAside(t *testing.T) {
 	c.take(v, "y", 0)
 	c.finish(v, "y")
 	c.take(v, "z", 1)
-	if q := c.do(&state.ResetQueue{View: v, Aside: true}).Queue; q.Resets != 1 || q.Aside != 0 || q.Done != 1 || q.Held != 1 {
+	if q := c.do(&state.ResetQueue{View: v, Aside: true}).Queue(); q.Resets != 1 || q.Aside != 0 || q.Done != 1 || q.Held != 1 {
 		t.Fatalf("%+v", q)
 	}
 	if got := c.finish(v, "z"); got != state.Finished || len(c.m.Suspects(v)) != 0 {
@@ -132,7 +132,7 @@ func TestResetAside(t *testing.T) {
 	for n := range state.MaxReturns {
 		c.giveBack(v, fmt.Sprint("again", n), 2)
 	}
-	if q := c.do(&state.ResetQueue{View: v, Resets: 1}).Queue; q.Resets != 2 || q.Aside != 0 || q.Done != 0 {
+	if q := c.do(&state.ResetQueue{View: v, Resets: 1}).Queue(); q.Resets != 2 || q.Aside != 0 || q.Done != 0 {
 		t.Fatalf("%+v", q)
 	}
 	if w, _ := c.m.Worker(v, "z"); w.Units != 0 || w.Busy != 0 {

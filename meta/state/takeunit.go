@@ -29,6 +29,14 @@ func (c *TakeUnit) check() error {
 	return first(checkWorker(c.Worker), checkID(c.Node))
 }
 
+// unitResult is what a TakeUnit came to.
+type unitResult struct {
+	Taken *TakenUnit `json:"Step"`
+}
+
+// Taken is what was taken and finished, of TakeUnit.
+func (r Result) Taken() *TakenUnit { return came[unitResult](r).Taken }
+
 func (c *TakeUnit) apply(s *state) (Result, error) {
 	q, err := s.queues().opened(c.View)
 	if err != nil {
@@ -40,14 +48,14 @@ func (c *TakeUnit) apply(s *state) (Result, error) {
 	}
 	if w != nil && w.Nonce == c.Nonce {
 		last := w.Last
-		return Result{Taken: &last}, nil
+		return Result{unitResult{&last}}, nil
 	}
 	q, mine, err := s.queues().withWorker(s, q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
 	if err != nil {
 		return Result{}, err
 	}
 	taken := c.take(s, q, mine)
-	return Result{Taken: &taken}, nil
+	return Result{unitResult{&taken}}, nil
 }
 
 // mayTake refuses what a worker cannot ask for. A request that was answered already

@@ -12,8 +12,8 @@ import (
 func TestSteps(t *testing.T) {
 	c := founded(t, 3)
 	v := view(1, 3)
-	open := c.do(&state.OpenQueue{View: v, Generation: 1, Units: 100, Policy: "flow", Seed: 7}).Queue
-	if second := c.do(&state.OpenQueue{View: v, Generation: 1, Units: 50, Policy: "other"}).Queue; *second != *open {
+	open := c.do(&state.OpenQueue{View: v, Generation: 1, Units: 100, Policy: "flow", Seed: 7}).Queue()
+	if second := c.do(&state.OpenQueue{View: v, Generation: 1, Units: 50, Policy: "other"}).Queue(); *second != *open {
 		t.Fatalf("the second to open it got %+v", second)
 	}
 	var nonce uint64
@@ -27,7 +27,7 @@ func TestSteps(t *testing.T) {
 	expect := func(s *state.TakeUnit, want state.TakenUnit) {
 		t.Helper()
 		for range 2 { // the second time it is sent again
-			if got := c.do(s).Taken; *got != want {
+			if got := c.do(s).Taken(); *got != want {
 				t.Fatalf("got %+v, want %+v", *got, want)
 			}
 		}
@@ -65,11 +65,11 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("%+v, opened at %d", w, open.Opened)
 	}
 
-	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Done != 0 || r.Held != 0 {
+	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue(); r.Resets != 1 || r.Done != 0 || r.Held != 0 {
 		t.Fatalf("%+v", r)
 	}
 	expect(step(0, true, 5), state.TakenUnit{Unit: 5, Finish: state.Returned, Finished: -1})
-	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue; r.Resets != 1 || r.Held != 1 { // sent again
+	if r := c.do(&state.ResetQueue{View: v, Resets: 0}).Queue(); r.Resets != 1 || r.Held != 1 { // sent again
 		t.Fatalf("%+v", r)
 	}
 	c.refuse(meta.ErrInvalid, &state.ResetQueue{View: v, Resets: 2})

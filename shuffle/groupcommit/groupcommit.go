@@ -171,17 +171,18 @@ func (b *Queue) send(group []*pending) {
 	defer cancel()
 	r, err := b.cluster.Agree(ctx, c)
 	err = Unknown(err)
-	if err == nil && len(r.Maps) != len(group) {
-		err = fmt.Errorf("answer about %d of %d maps %w", len(r.Maps), len(group), meta.ErrCorrupt)
+	all := r.Maps()
+	if err == nil && len(all) != len(group) {
+		err = fmt.Errorf("answer about %d of %d maps %w", len(all), len(group), meta.ErrCorrupt)
 	}
 	for i, one := range group {
 		switch {
 		case err != nil:
 			one.err = err
-		case r.Maps[i].Error != nil:
-			one.err = r.Maps[i].Error
+		case all[i].Error != nil:
+			one.err = all[i].Error
 		default:
-			one.won = *r.Maps[i].Commit
+			one.won = *all[i].Commit
 		}
 		close(one.done)
 	}

@@ -2,6 +2,7 @@ package groupcommit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,15 +34,21 @@ func (c *slowCluster) Agree(ctx context.Context, k state.Command) (state.Result,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var maps []uint64
-	var r state.Result
+	var all []state.Committed
 	for _, g := range k.(*state.CommitMaps).Maps {
 		for _, one := range g.Maps {
 			maps = append(maps, 100*g.Stage+one.Map)
-			r.Maps = append(r.Maps, c.result(g.Stage, one))
+			all = append(all, c.result(g.Stage, one))
 		}
 	}
 	c.mu.commands = append(c.mu.commands, maps)
-	return r, nil
+	b, err := json.Marshal(map[string]any{"Maps": all})
+	if err != nil {
+		return state.Result{}, err
+	}
+	var r state.Result
+	err = json.Unmarshal(b, &r)
+	return r, err
 }
 
 func (c *slowCluster) result(stage uint64, one state.Commit) state.Committed {

@@ -97,7 +97,7 @@ func (j *Job) MakeStage(ctx context.Context, name string) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.stage(*r.Stage), nil
+	return j.stage(*r.Stage()), nil
 }
 
 // SetQuota changes how many bytes its maps may have in all their copies; with zero any.

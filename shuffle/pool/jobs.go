@@ -44,7 +44,7 @@ func (p *Pool) MakeJob(ctx context.Context, name string, uid, gid uint32, quota 
 	if err != nil {
 		return nil, err
 	}
-	return &Job{p, *r.Job}, nil
+	return &Job{p, *r.Job()}, nil
 }
 
 // RemoveJob forgets a job in which there is nothing: no stage, no blob, and no file that only

@@ -118,7 +118,7 @@ func (n *planning) settle(ctx context.Context, v meta.View, d *catalog.Dataset, 
 	if err != nil {
 		return err
 	}
-	if asked.nodes != nil && !slices.Equal(r.Plan.Nodes, nodes) {
+	if asked.nodes != nil && !slices.Equal(r.Plan().Nodes, nodes) {
 		return fmt.Errorf("settle plan of %v: one for other nodes %w", v, meta.ErrExist)
 	}
 	n.Drop(v.Dataset)

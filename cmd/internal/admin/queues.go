@@ -165,8 +165,9 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 	if err != nil {
 		return control.Queue{}, err
 	}
-	n.Log.Info("queue begun again", "queue", q.View, "resets", result.Queue.Resets, "set_aside", r.SetAside)
-	return n.describeQueue(*result.Queue), nil
+	q = *result.Queue()
+	n.Log.Info("queue begun again", "queue", q.View, "resets", q.Resets, "set_aside", r.SetAside)
+	return n.describeQueue(q), nil
 }
 
 // DropQueue forgets a queue, which begins anew if it is read again.

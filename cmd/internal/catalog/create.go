@@ -156,7 +156,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.await(ctx, r.Name, result.Generation)
+	d, err := c.await(ctx, r.Name, result.Generation())
 	if err != nil {
 		return nil, err
 	}

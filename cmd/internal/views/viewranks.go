@@ -95,8 +95,9 @@ func (r *viewRanks) settle(ctx context.Context) (state.SettledPlan, error) {
 	if err != nil {
 		return state.SettledPlan{}, err
 	}
-	r.views.config.Log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(result.Plan.Nodes))
-	return *result.Plan, nil
+	plan := *result.Plan()
+	r.views.config.Log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(plan.Nodes))
+	return plan, nil
 }
 
 // gather waits until all ranks are claimed by nodes that are up, or no more come, or the

@@ -167,13 +167,13 @@ func register(ctx context.Context, g *group.Group, hash string, size int64) erro
 		return err
 	}
 	for rank := range uint64(ranks) {
-		if _, err := g.Do(ctx, &state.Claim{Dataset: "petabyte", Generation: r.Generation, Ranks: ranks, Rank: rank, Node: g.Self()}); err != nil {
+		if _, err := g.Do(ctx, &state.Claim{Dataset: "petabyte", Generation: r.Generation(), Ranks: ranks, Rank: rank, Node: g.Self()}); err != nil {
 			return err
 		}
 	}
 	for epoch := range epochs {
 		view := fmt.Sprintf("petabyte@epoch=%d,ranks=%d,seed=0,order=full,step=chunk,tail=keep,assign=local", epoch+1, ranks)
-		if _, err := g.Do(ctx, &state.Settle{View: view, Generation: r.Generation, Nodes: state.Runs{{Node: g.Self(), Count: ranks}}}); err != nil {
+		if _, err := g.Do(ctx, &state.Settle{View: view, Generation: r.Generation(), Nodes: state.Runs{{Node: g.Self(), Count: ranks}}}); err != nil {
 			return err
 		}
 	}
