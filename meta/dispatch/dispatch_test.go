@@ -106,7 +106,7 @@ func (c *cluster) Do(_ context.Context, command state.Command) (state.Result, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.now++
-	command.Stamp(c.mu.now)
+	state.Stamp(command, c.mu.now)
 	data, err := state.Encode(command)
 	if err != nil {
 		return state.Result{}, err

@@ -56,7 +56,7 @@ func (e *executor) apply(ctx context.Context, by state.Sender, c state.Command) 
 		return a, err
 	}
 	defer done()
-	c.Stamp(e.config.Now().UnixNano())
+	state.Stamp(c, e.config.Now().UnixNano())
 	data, err := state.Encode(c)
 	if err != nil {
 		return a, err
@@ -88,7 +88,7 @@ func (c *Config) sign(by state.Sender, command state.Command) {
 	if version < state.Signed {
 		by = state.Sender{}
 	}
-	command.Sign(by)
+	state.Sign(command, by)
 }
 
 // may refuses a command whose sender has no right to it, before it is in the log. A

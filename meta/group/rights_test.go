@@ -31,8 +31,8 @@ func joined(t *testing.T, by *node, number int, role state.Role) *node {
 // any node.
 func (n *node) tries(t *testing.T, by state.Sender, c state.Command) (err error) {
 	t.Helper()
-	c.Sign(by)
-	c.Stamp(1)
+	state.Sign(c, by)
+	state.Stamp(c, 1)
 	data, err := state.Encode(c)
 	if err != nil {
 		t.Fatal(err)

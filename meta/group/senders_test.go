@@ -45,8 +45,8 @@ func TestAMemberWithoutAVoteSpeaksRaft(t *testing.T) {
 	for _, n := range nodes {
 		term, last := n.group.raft.CurrentTerm(), n.group.raft.LastIndex()
 		c := &state.Setting{Key: "queue.policy", Value: "stolen"}
-		c.Sign(state.Sender{Node: first.id})
-		c.Stamp(1 << 61)
+		state.Sign(c, state.Sender{Node: first.id})
+		state.Stamp(c, 1<<61)
 		data, err := state.Encode(c)
 		if err != nil {
 			t.Fatal(err)

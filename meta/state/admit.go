@@ -16,12 +16,7 @@ type Admit struct {
 	Speaks    int `json:",omitempty"` // the newest version of commands that it understands
 }
 
-func (c *Admit) version() int {
-	if c.Speaks != 0 {
-		return max(Signed, c.Entry.version())
-	}
-	return c.Entry.version()
-}
+func (c *Admit) since() int { return signedIf(c.Speaks != 0) }
 
 func (c *Admit) check() error {
 	if c.TokenHash != "" {

@@ -18,14 +18,14 @@ func (s *state) rightTo(c Command) (r right, about string) {
 
 // allows says why the sender of a command may not send it, if so.
 func (s *state) allows(c Command) error {
-	by := c.sender()
+	by := c.entry()
 	if s.nodes().len() == 0 {
 		if by.Leads {
 			return nil // the node that founds the cluster is not of it yet
 		}
-		return fmt.Errorf("node %s %w: no cluster was founded", by.Node, meta.ErrDenied)
+		return fmt.Errorf("node %s %w: no cluster was founded", by.By, meta.ErrDenied)
 	}
-	n, err := s.nodes().member(by.Node)
+	n, err := s.nodes().member(by.By)
 	if err != nil {
 		return fmt.Errorf("sender %w: %w", meta.ErrDenied, hide(err))
 	}
@@ -67,7 +67,7 @@ func (m *Machine) Denies(node string, c Command) error {
 	if m.Version() < Signed {
 		return nil
 	}
-	c.Sign(Sender{Node: node})
+	Sign(c, Sender{Node: node})
 	if err := m.May(c); err != nil {
 		return err
 	}

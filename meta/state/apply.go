@@ -31,7 +31,7 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	if err := s.mayCome(c); err != nil {
 		return Result{}, err
 	}
-	s.advance(c.at())
+	s.advance(c.entry().At)
 	result, err := c.apply(s)
 	m.tell()
 	return result, err

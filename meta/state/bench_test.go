@@ -23,7 +23,7 @@ func BenchmarkStep(b *testing.B) {
 			View: view(1, workers), Worker: fmt.Sprintf("%032x", w), Node: id(1 + w%16), Rank: uint64(w),
 			Finish: true, Take: int64(n), Nonce: uint64(n),
 		}
-		step.Stamp(int64(n))
+		state.Stamp(step, int64(n))
 		data, err := state.Encode(step)
 		if err != nil {
 			b.Fatal(err)

@@ -6,18 +6,13 @@ import (
 )
 
 // A Command is one change of the machine: a pointer to one of the structs that the
-// sections, and the machine itself (sections.go), have as commands.
+// sections, and the machine itself (sections.go), have as commands. One that has more to say
+// has, as well, what of these it wants:
+//   - about, the node that it is about, which may send it;
+//   - denies, why a node may not send it, beside its role;
+//   - since, the version in which it can be said first for what it has.
 type Command interface {
-	// Stamp says what the clock of the leader shows, in nanoseconds since
-	// 1970. The leader stamps every command that it puts into the log.
-	Stamp(at int64)
-	// Sign enters the sender of the command. From version 4 on the leader signs every
-	// command, and overwrites what its sender entered.
-	Sign(Sender)
-
-	at() int64
-	sender() Sender
-	version() int // in which it can be said first
+	entry() *Entry
 	check() error // what is wrong with it whatever the state
 
 	// apply changes nothing if it returns an error, but for what was dropped
@@ -40,22 +35,15 @@ type Sender struct {
 	Leads bool
 }
 
-// Stamp implements Command.
-func (e *Entry) Stamp(at int64) { e.At = at }
+// Stamp says what the clock of the leader shows, in nanoseconds since 1970. The leader stamps
+// every command that it puts into the log.
+func Stamp(c Command, at int64) { c.entry().At = at }
 
-// Sign implements Command.
-func (e *Entry) Sign(by Sender) { e.By, e.Leads = by.Node, by.Leads }
+// Sign enters the sender of a command. From version 4 on the leader signs every command, and
+// overwrites what its sender entered.
+func Sign(c Command, by Sender) { c.entry().By, c.entry().Leads = by.Node, by.Leads }
 
-func (e *Entry) at() int64 { return e.At }
-
-func (e *Entry) sender() Sender { return Sender{e.By, e.Leads} }
-
-func (e *Entry) version() int {
-	if e.By != "" || e.Leads {
-		return Signed
-	}
-	return Oldest
-}
+func (e *Entry) entry() *Entry { return e }
 
 // A Result is what came of a command: nothing, or a struct that the section has for that, of
 // which Result has a method in the section's file. A node that asked the leader is sent it as
@@ -92,9 +80,13 @@ func came[T any](r Result) T {
 
 // versionSaid is the version that the leader spoke when it noted a command: only from Signed
 // on it notes who sent it.
-func versionSaid(c Command) int {
-	if c.sender().Node != "" {
-		return Signed
+func versionSaid(c Command) int { return signedIf(c.entry().By != "") }
+
+// versionNeeded is the version in which what a command has can be said first.
+func versionNeeded(c Command) int {
+	needs := signedIf(c.entry().By != "" || c.entry().Leads)
+	if newer, is := c.(interface{ since() int }); is {
+		return max(needs, newer.since())
 	}
-	return Oldest
+	return needs
 }

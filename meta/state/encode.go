@@ -71,7 +71,7 @@ func versionOf(c Command) (int, error) {
 		return max(u.To, Signed), nil
 	}
 	said := versionSaid(c)
-	if needs := max(c.version(), known.of(c).since); needs > said {
+	if needs := max(versionNeeded(c), known.of(c).since); needs > said {
 		return 0, meta.Worded(meta.ErrInvalid, "command of version %d cannot be given before all nodes are of this release; see: rankfs node ls", needs)
 	}
 	return said, nil

@@ -61,7 +61,7 @@ func seeds() []state.Command {
 func FuzzApply(f *testing.F) {
 	base := written(f, snapshot(f, full(f).m))
 	for i, c := range seeds() {
-		c.Stamp(1e12)
+		state.Stamp(c, 1e12)
 		data, err := state.Encode(c)
 		if err != nil {
 			f.Fatal(err)

@@ -15,8 +15,6 @@ type Drain struct {
 	Voters
 }
 
-func (c *Drain) version() int { return c.since(c.Entry.version()) }
-
 func (c *Drain) check() error { return first(checkID(c.ID), c.Voters.check()) }
 
 func (c *Drain) Leaver() string { return c.ID }
@@ -36,8 +34,6 @@ type Remove struct {
 	ID string
 	Voters
 }
-
-func (c *Remove) version() int { return c.since(c.Entry.version()) }
 
 func (c *Remove) check() error { return first(checkID(c.ID), c.Voters.check()) }
 

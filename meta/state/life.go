@@ -42,12 +42,7 @@ type Begin struct {
 	Called   string `json:",omitempty"`
 }
 
-func (c *Begin) version() int {
-	if c.Called != "" {
-		return max(Signed, c.Entry.version())
-	}
-	return c.Entry.version()
-}
+func (c *Begin) since() int { return signedIf(c.Called != "") }
 
 func (c *Begin) about(*state) string { return c.ID }
 

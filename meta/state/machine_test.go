@@ -25,7 +25,7 @@ func newCluster(t testing.TB) *cluster { return &cluster{t: t, m: state.New()} }
 func (c *cluster) try(command state.Command) (state.Result, error) {
 	c.t.Helper()
 	c.now += 1e9
-	command.Stamp(c.now)
+	state.Stamp(command, c.now)
 	data, err := state.Encode(command)
 	if err != nil {
 		return state.Result{}, err

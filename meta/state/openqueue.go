@@ -19,12 +19,7 @@ type OpenQueue struct {
 	UID        uint32 `json:",omitempty"` // the user's who opens it; root is not counted
 }
 
-func (c *OpenQueue) version() int {
-	if c.UID != 0 {
-		return max(Signed, c.Entry.version())
-	}
-	return c.Entry.version()
-}
+func (c *OpenQueue) since() int { return signedIf(c.UID != 0) }
 
 func (c *OpenQueue) check() error {
 	if c.Units > MaxUnits {

@@ -209,7 +209,7 @@ func TestRoomOfMaps(t *testing.T) {
 		for number := from; number < from+64; number++ {
 			*maps = append(*maps, state.Commit{Map: number, Size: 64 << 20, Sum: number * 0x9e3779b97f4a7c15, Writer: other, Nodes: []string{other, hostile}})
 		}
-		k.Stamp(1 << 60)
+		state.Stamp(k, 1<<60)
 		data, err := state.Encode(k)
 		if err != nil {
 			t.Fatal(err)

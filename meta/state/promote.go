@@ -21,8 +21,6 @@ type Promote struct {
 	Voters
 }
 
-func (c *Promote) version() int { return max(Signed, c.Entry.version()) }
-
 func (c *Promote) check() error { return first(checkID(c.ID), c.Voters.check()) }
 
 func (c *Promote) apply(s *state) (Result, error) {

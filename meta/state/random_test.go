@@ -191,7 +191,7 @@ func written(t fataler, s *state.Snapshot) []byte {
 
 func step(t *rapid.T, m *model, one, other *state.Machine, applied *uint64, c state.Command, at int64) {
 	t.Helper()
-	c.Stamp(at)
+	state.Stamp(c, at)
 	data, err := state.Encode(c)
 	if err != nil {
 		t.Fatal(err)

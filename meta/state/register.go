@@ -64,11 +64,11 @@ type PutDataset struct {
 	StageGeneration uint64 `json:",omitempty"`
 }
 
-func (c *PutDataset) version() int {
+func (c *PutDataset) since() int {
 	if len(c.Bases) > 0 || c.Stage > 0 {
-		return max(Derived, c.Entry.version())
+		return Derived
 	}
-	return c.Entry.version()
+	return Oldest
 }
 
 func (c *PutDataset) check() error {

@@ -11,12 +11,12 @@ import (
 
 // signedBy is a command as the leader puts it into the log for a node.
 func signedBy(node string, c state.Command) state.Command {
-	c.Sign(state.Sender{Node: node})
+	state.Sign(c, state.Sender{Node: node})
 	return c
 }
 
 func byLeader(node string, c state.Command) state.Command {
-	c.Sign(state.Sender{Node: node, Leads: true})
+	state.Sign(c, state.Sender{Node: node, Leads: true})
 	return c
 }
 
@@ -150,7 +150,7 @@ func TestRights(t *testing.T) {
 func (p permission) try(t *testing.T, as string, by state.Sender, may bool) {
 	t.Helper()
 	c, command := roled(t), p.command()
-	command.Sign(by)
+	state.Sign(command, by)
 	before, early := c.m.Hash(), c.m.May(command)
 	_, err := c.try(command)
 	if denied := errors.Is(err, meta.ErrDenied); denied == may || (early == nil) != may {
@@ -168,7 +168,7 @@ func TestRightsOfStrangers(t *testing.T) {
 		c := roled(t)
 		c.do(signedBy(operator, &state.Remove{ID: hostile}))
 		command := p.command()
-		command.Sign(state.Sender{Node: hostile, Leads: true})
+		state.Sign(command, state.Sender{Node: hostile, Leads: true})
 		if _, err := c.try(command); !errors.Is(err, meta.ErrDenied) {
 			t.Errorf("%s by a removed node: %v", p.name, err)
 		}

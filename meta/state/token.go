@@ -48,7 +48,7 @@ func (in *restorer) token(t Token) error {
 	_, twice := in.s.tokens().get(t.Hash)
 	used := t.Used
 	t.Used = 0
-	if err := first(t.check(), must(t.version() == Oldest || in.s.version() >= Signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
+	if err := first(t.check(), must(versionNeeded(&t) == Oldest || in.s.version() >= Signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
 		return err
 	}
 	t.Used = used
@@ -106,12 +106,7 @@ type Token struct {
 	Role    Role `json:",omitempty"` // of the nodes that it lets in; none before version 4
 }
 
-func (c *Token) version() int {
-	if c.Role != "" {
-		return max(Signed, c.Entry.version())
-	}
-	return c.Entry.version()
-}
+func (c *Token) since() int { return signedIf(c.Role != "") }
 
 func (c *Token) check() error {
 	if err := checkTokenHash(c.Hash); err != nil {
@@ -120,7 +115,7 @@ func (c *Token) check() error {
 	if c.Uses < 1 || c.Uses > MaxUses || c.Used != 0 {
 		return fmt.Errorf("token for %d nodes %w: use 1 to %d", c.Uses, meta.ErrInvalid, MaxUses)
 	}
-	return checkRole(c.Role, c.version())
+	return checkRole(c.Role, versionNeeded(c))
 }
 
 func checkTokenHash(s string) error {

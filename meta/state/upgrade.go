@@ -18,8 +18,6 @@ type Upgrade struct {
 	Nodes []string
 }
 
-func (c *Upgrade) version() int { return c.To }
-
 func (c *Upgrade) check() error {
 	if c.To < Signed || c.To > Version || len(c.Nodes) > MaxNodes || c.By == "" {
 		return fmt.Errorf("upgrade of %d nodes to version %d %w", len(c.Nodes), c.To, meta.ErrInvalid)

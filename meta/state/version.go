@@ -13,6 +13,14 @@ const (
 // Signed is the version since which a command has its sender.
 const Signed = 4
 
+// signedIf is the version of something that is there since Signed, if it is there.
+func signedIf(there bool) int {
+	if there {
+		return Signed
+	}
+	return Oldest
+}
+
 // Derived is the version since which a dataset can be made of others.
 const Derived = 4
 

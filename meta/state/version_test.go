@@ -99,7 +99,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	c.refuse(meta.ErrUnavailable, &state.Setting{Key: "k", Value: "w"})
 	signed := &state.Setting{Key: "k", Value: "w"}
-	signed.Sign(state.Sender{Node: id(1)})
+	state.Sign(signed, state.Sender{Node: id(1)})
 	c.do(signed)
 	through(t, c.m)
 	old := state.Speaking(state.Oldest)
@@ -137,7 +137,7 @@ func TestWhatIsNewWaitsForTheUpgrade(t *testing.T) {
 func TestAheadOfTheCluster(t *testing.T) {
 	c := full(t)
 	early := &state.Setting{Key: "k", Value: "w"}
-	early.Sign(state.Sender{Node: id(1)})
+	state.Sign(early, state.Sender{Node: id(1)})
 	c.refuse(meta.ErrUnavailable, early)
 	if c.m.Err() != nil || c.m.Setting("k") == "w" {
 		t.Errorf("%v, %q", c.m.Err(), c.m.Setting("k"))

@@ -52,12 +52,7 @@ func (v *Voters) check() error {
 }
 
 // since is the version of a command that has them.
-func (v *Voters) since(version int) int {
-	if len(v.Voters) > 0 {
-		return max(version, Signed)
-	}
-	return version
-}
+func (v *Voters) since() int { return signedIf(len(v.Voters) > 0) }
 
 // NotesVoters reports whether the commands that the machine takes have voters in
 // them.

@@ -253,8 +253,8 @@ func (s *site) apply(by state.Sender, c state.Command) (state.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.now += 1e6
-	c.Sign(by)
-	c.Stamp(s.mu.now)
+	state.Sign(c, by)
+	state.Stamp(c, s.mu.now)
 	data, err := state.Encode(c)
 	if err != nil {
 		return state.Result{}, err

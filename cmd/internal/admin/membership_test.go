@@ -99,8 +99,8 @@ func roled(t *testing.T, role state.Role, removed bool) *state.Machine {
 	}
 	for i, c := range commands {
 		_, admits := c.(*state.Admit)
-		c.Sign(state.Sender{Node: founder.ID, Leads: i == 0 || admits})
-		c.Stamp(int64(i+1) * 1e9)
+		state.Sign(c, state.Sender{Node: founder.ID, Leads: i == 0 || admits})
+		state.Stamp(c, int64(i+1)*1e9)
 		data, err := state.Encode(c)
 		if err == nil {
 			_, err = m.Apply(uint64(i+1), data)

@@ -18,7 +18,7 @@ func TestWhoIsAskedToHelp(t *testing.T) {
 		t.Helper()
 		for _, c := range commands {
 			at += 1e9
-			c.Stamp(at)
+			state.Stamp(c, at)
 			data, err := state.Encode(c)
 			if err == nil {
 				_, err = m.Apply(m.Summary().Applied+1, data)
@@ -44,7 +44,7 @@ func TestWhoIsAskedToHelp(t *testing.T) {
 		t.Errorf("%d nodes are asked before all of them are of this release", n)
 	}
 	leader := state.Sender{Node: ids[0], Leads: true}
-	signed := func(c state.Command) state.Command { c.Sign(leader); return c }
+	signed := func(c state.Command) state.Command { state.Sign(c, leader); return c }
 	do(signed(&state.Upgrade{To: state.Version, Nodes: ids}))
 	if n := len(c.helpers()); n != 2 {
 		t.Errorf("%d nodes are asked, want both others", n)

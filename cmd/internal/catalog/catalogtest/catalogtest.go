@@ -80,7 +80,7 @@ func (c *Cluster) Self() string { return Node(0).ID }
 
 // Do agrees to a command.
 func (c *Cluster) Do(_ context.Context, command state.Command) (state.Result, error) {
-	command.Stamp(c.now.Add(1e9)) // a second after the one before
+	state.Stamp(command, c.now.Add(1e9)) // a second after the one before
 	data, err := state.Encode(command)
 	if err != nil {
 		return state.Result{}, err
