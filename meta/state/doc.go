@@ -23,8 +23,8 @@
 // snapshot, and Upgrade has it go over to the next when all nodes know that.
 //
 // The state is sections, each of which is one kind of agreed thing: its table, its
-// commands and the right to send each, its frames in a snapshot, its bounds. The
-// machine goes over the table of sections, and knows none by name. A command, a section,
+// commands, the right to send each and what each comes to, its reads, its frames in a
+// snapshot, its bounds. The machine goes over the table of sections, and knows none by name. A command, a section,
 // the state and a restorer are defined by one another, and so are the pool and its blobs;
 // of all other files none refers back to one that refers to it.
 //
