@@ -31,7 +31,7 @@ const (
 func (a *agreed) Know(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, knowTime)
 	defer cancel()
-	if err := a.config.Cluster.Ready(ctx); err != nil {
+	if err := a.config.Member.Ready(ctx); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return meta.Worded(meta.ErrUnavailable, "no node can say what the shuffle pool has: %w", err)
 		}

@@ -44,12 +44,16 @@ type Changes interface {
 	ClusterChanged() <-chan struct{} // not for maps and blobs that come and go
 }
 
-// A Cluster changes the state, by what its nodes agree on. This node is one of them.
+// A Cluster changes the state, by what its nodes agree on.
 type Cluster interface {
-	Self() string
+	Self() string // the node that this is
 	Do(ctx context.Context, c state.Command) (state.Result, error)
 	// Agree is Do, but this node may not know yet what it has come to.
 	Agree(ctx context.Context, c state.Command) (state.Result, error)
+}
+
+// A Member is this node as one of the cluster: what it knows of that, and whether it is one.
+type Member interface {
 	// Ready waits until this node knows what the cluster knew when it was asked.
 	Ready(ctx context.Context) error
 	// Lasts has all that this node knows outlive a power failure.

@@ -19,6 +19,7 @@ type Config struct {
 	Disk    Disk              // for files of jobs beside those; zero: none
 	State   State
 	Cluster Cluster
+	Member  Member
 	Wire    *wire.Client
 	Nodes   func() []placement.Node // that may keep copies
 	Hosts   func() int              // of nodes that are admitted; nil: as many as may be asked for

@@ -13,7 +13,7 @@ func (p *Pool) Follow(ctx context.Context) {
 	sweep, known := sweeper{p.local, p.copies.losses, p.born}, false
 	defer func() {
 		tasks.Wait()
-		if p.config.Cluster.Removed() {
+		if p.config.Member.Removed() {
 			sweep.leave()
 		} else if known {
 			sweep.sweepJobs() // of one that was removed a moment ago no mount stays
@@ -24,7 +24,7 @@ func (p *Pool) Follow(ctx context.Context) {
 	if p.local.disk != nil {
 		tasks.Go(func() { p.spill.follow(ctx) })
 	}
-	for p.config.Cluster.Ready(ctx) != nil {
+	for p.config.Member.Ready(ctx) != nil {
 		if !sleep(ctx, time.Second) {
 			return
 		}

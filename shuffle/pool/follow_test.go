@@ -32,7 +32,7 @@ func TestLooksAreFollowedByRest(t *testing.T) {
 		m := s.members[0]
 		m.stage("s", "maps=2")
 		long := &longState{Machine: s.machine}
-		p := pool.New(pool.Config{Dir: t.TempDir(), State: long, Cluster: m, Nodes: func() []placement.Node { return s.up("") }, Log: slog.New(slog.DiscardHandler)})
+		p := pool.New(pool.Config{Dir: t.TempDir(), State: long, Cluster: m, Member: m, Nodes: func() []placement.Node { return s.up("") }, Log: slog.New(slog.DiscardHandler)})
 		defer p.Close()
 		other := &member{site: s, id: m.id, Pool: p}
 		stop := other.follow()
@@ -69,7 +69,7 @@ func TestRemovedJobsDoNotWaitForRest(t *testing.T) {
 		m := s.members[0]
 		m.stage("s", "maps=2")
 		p := pool.New(pool.Config{
-			Dir: t.TempDir(), RAM: 1 << 20, Used: func(int64) {}, State: &longState{Machine: s.machine}, Cluster: m,
+			Dir: t.TempDir(), RAM: 1 << 20, Used: func(int64) {}, State: &longState{Machine: s.machine}, Cluster: m, Member: m,
 			Nodes: func() []placement.Node { return s.up("") }, Log: slog.New(slog.DiscardHandler),
 		})
 		defer p.Close()

@@ -294,7 +294,7 @@ func TestReadByANodeWithoutPool(t *testing.T) {
 	client := wire.New(s.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
 	defer wiretest.Close(t, client)
 	m.Pool = pool.New(pool.Config{
-		State: s.machine, Cluster: m, Wire: client, Log: slog.New(s.log),
+		State: s.machine, Cluster: m, Member: m, Wire: client, Log: slog.New(s.log),
 		Nodes: func() []placement.Node { return s.up(m.id) },
 	})
 	d := sourcetest.Attach(t, sourcetest.Fixture{

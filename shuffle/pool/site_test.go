@@ -126,7 +126,7 @@ func (m *member) start() {
 		self = ""
 	}
 	m.Pool = pool.New(pool.Config{
-		Dir: m.dir, RAM: m.ram, Guest: m.guest, State: watched{m.site.machine, m}, Cluster: m, Wire: client,
+		Dir: m.dir, RAM: m.ram, Guest: m.guest, State: watched{m.site.machine, m}, Cluster: m, Member: m, Wire: client,
 		Nodes: func() []placement.Node { return m.site.up(self) },
 		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
 		Log:   slog.New(m.site.log),
@@ -301,7 +301,7 @@ func agreed[C state.Command](s *site) (all []C) {
 	return all
 }
 
-// Self implements pool.Cluster, and so do those below.
+// Self implements pool.Cluster, and so do those below, or pool.Member.
 func (m *member) Self() string { return m.id }
 
 func (m *member) Ready(ctx context.Context) error {

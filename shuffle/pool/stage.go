@@ -79,4 +79,4 @@ func (g stage) winner(number uint64) (state.Commit, bool) {
 // bind has the commits that this node knows of outlive a power failure. They may have been
 // answered before that; but no reader is given bytes of a map in whose place, after such a
 // failure, another attempt could have others.
-func (g stage) bind() error { return g.config.Cluster.Lasts() }
+func (g stage) bind() error { return g.config.Member.Lasts() }

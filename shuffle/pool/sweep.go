@@ -24,7 +24,7 @@ func (w sweeper) sweep(ctx context.Context) (again bool) {
 	for _, j := range jobs {
 		f := have[j.Number]
 		if f != nil {
-			again = !f.keepStages(ctx, func() []state.PoolStage { return w.config.State.Stages(j.Number) }, w.config.Cluster.Lasts) || again
+			again = !f.keepStages(ctx, func() []state.PoolStage { return w.config.State.Stages(j.Number) }, w.config.Member.Lasts) || again
 		}
 		for _, g := range w.config.State.Stages(j.Number) {
 			again = w.missed(ctx, j, g) != nil || again
@@ -50,7 +50,7 @@ func (w sweeper) sweepJobs() (have map[uint64]*files, jobs map[uint64]state.Pool
 		if _, ok := jobs[number]; ok {
 			continue
 		}
-		if w.config.Cluster.Lasts() != nil {
+		if w.config.Member.Lasts() != nil {
 			again = true
 			continue
 		}
@@ -109,7 +109,7 @@ func (w sweeper) sweepMaps(ctx context.Context, f *mapfiles.Files, in mapfiles.S
 		return true
 	}
 	free = f.Surplus(stage, free, w.own(stage))
-	if len(free) > 0 && w.config.Cluster.Lasts() != nil {
+	if len(free) > 0 && w.config.Member.Lasts() != nil {
 		return true
 	}
 	for _, name := range free {

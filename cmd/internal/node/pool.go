@@ -21,7 +21,7 @@ func (n *node) newPool() *pool.Pool {
 	return pool.New(pool.Config{
 		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
 		Guest: c.PoolGuest,
-		Disk:  pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group,
+		Disk:  pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group, Member: m.group,
 		Wire: m.wire, Log: c.Log,
 		Nodes: n.keepers,
 		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
