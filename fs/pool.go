@@ -8,11 +8,21 @@ import (
 	"rankfs/meta"
 )
 
-// A Pool is the jobs of the shuffle pool, of all nodes. Its methods, and those of what
-// they return, may be called concurrently.
-type Pool interface {
+// A Pool is the jobs of the shuffle pool, of all nodes. All that it leads to may be called
+// concurrently.
+type Pool struct {
+	PoolJobs
+	PoolJobMaker
+}
+
+// PoolJobs are the jobs that there are.
+type PoolJobs interface {
 	Jobs(ctx context.Context) ([]string, error)
 	Job(ctx context.Context, name string) (PoolJob, error)
+}
+
+// A PoolJobMaker makes jobs and removes them.
+type PoolJobMaker interface {
 	MakeJob(ctx context.Context, name string, uid, gid uint32) (PoolJob, error)
 	// RemoveJob forgets a job that has nothing in it.
 	RemoveJob(ctx context.Context, name string) error
@@ -27,6 +37,7 @@ type PoolJob struct {
 	Files func() (*os.Root, error)
 	PoolUses
 	PoolStages
+	PoolStageMaker
 	Blobs PoolBlobs
 }
 
@@ -46,10 +57,14 @@ type PoolUses interface {
 	Write() (done func())
 }
 
-// PoolStages are the stages of a job.
+// PoolStages are the stages that a job has.
 type PoolStages interface {
 	Stages(ctx context.Context) ([]string, error)
 	Stage(ctx context.Context, name string) (PoolStage, error)
+}
+
+// A PoolStageMaker makes stages of a job and removes them.
+type PoolStageMaker interface {
 	MakeStage(ctx context.Context, name string) (PoolStage, error)
 	// RemoveStage forgets a stage that has no map.
 	RemoveStage(ctx context.Context, name string) error
@@ -57,32 +72,48 @@ type PoolStages interface {
 
 // PoolBlobs are the blobs of a job. Their names have the directories that they are in
 // before them.
-type PoolBlobs interface {
+type PoolBlobs struct {
+	PoolBlobNames
+	PoolBlobDirs
+	PoolBlobFiles
+	PoolPuts
+	// MayGrow says why what PoolPuts has must not have so many more bytes, if so.
+	MayGrow func(bytes int64) error
+}
+
+// PoolBlobNames are what the names of blobs stand for.
+type PoolBlobNames interface {
 	// Find looks up the blob or directory of a name, wherever it was put.
 	Find(ctx context.Context, name string) (PoolBlob, error)
 	// List has the entries of a directory, at the top that of an empty name. Of what it returns
 	// only names, numbers and which are directories is known.
 	List(ctx context.Context, dir string) ([]PoolBlob, error)
+}
+
+// PoolBlobDirs are the directories of blobs, and what is removed from them.
+type PoolBlobDirs interface {
 	MakeDir(ctx context.Context, name string) (PoolBlob, error)
 	// Remove forgets a blob, or a directory that has nothing in it.
 	Remove(ctx context.Context, b PoolBlob) error
+}
+
+// PoolBlobFiles are the bytes of blobs.
+type PoolBlobFiles interface {
 	Open(ctx context.Context, number uint64) (PoolFile, error)
-	Puts() PoolPuts
+	// Put makes a file that PoolPuts has the blob of a name, in place of one that has it, or
+	// with exclusive only if none has; or all that is in a directory at once.
+	Put(ctx context.Context, from, name string, exclusive bool) error
 }
 
 // PoolPuts has files that this node writes, to put them later: it is below the directory blob of
 // the job's files.
 type PoolPuts interface {
-	// Put makes a file the blob of a name, in place of one that has it, or with exclusive
-	// only if none has; or all that is in a directory at once.
-	Put(ctx context.Context, from, name string, exclusive bool) error
 	// Write has a file, or what is in a directory, written until done is called, if it is
 	// not put meanwhile.
 	Write(name string) (done func(), err error)
 	// Opened has a file open to write until done is called, whatever its name is by then. It
 	// is called within Write of the name that it has.
 	Opened(file *os.File) (done func(), err error)
-	MayGrow(bytes int64) error
 }
 
 // A PoolBlob is a blob, or a directory of blobs.
@@ -101,47 +132,73 @@ type PoolStage struct {
 	Generation func() uint64
 	// Refused notes why something that a program asked of the stage was refused, for
 	// the text of the file state.
-	Refused  func(what string, err error)
-	Texts    PoolTexts
+	Refused func(what string, err error)
+	// State has the bytes of the file state.
+	State func(ctx context.Context) ([]byte, error)
+	PoolSpec
 	Attempts PoolAttempts
 	Maps     PoolMaps
 	Parts    PoolParts
 }
 
-// PoolTexts have the bytes of the files spec and state of a stage.
-type PoolTexts interface {
+// PoolSpec is the text of the file spec of a stage.
+type PoolSpec interface {
 	Spec(ctx context.Context) (string, error) // empty until it was written
 	Specify(ctx context.Context, text string) error
-	State(ctx context.Context) ([]byte, error)
 }
 
 // PoolAttempts are the attempts of a stage that this node has.
-type PoolAttempts interface {
+type PoolAttempts struct {
 	// Dir is their directory, below the job's files.
-	Dir() (string, error)
+	Dir func() (string, error)
+	PoolAttemptWrites
+	PoolAttemptGrowth
+	PoolAttemptEnds
+}
+
+// PoolAttemptWrites note that attempts are written.
+type PoolAttemptWrites interface {
 	// Begin says that there are attempts: the stage keeps its spec from then on.
 	Begin(ctx context.Context) error
 	// Write has an attempt open to write until done is called, if it is not committed
 	// meanwhile.
 	Write(a meta.Attempt) (done func(), err error)
-	// Remove removes one of the files of an attempt.
-	Remove(a meta.Attempt, name string) error
+}
+
+// PoolAttemptGrowth says how many bytes attempts may have.
+type PoolAttemptGrowth interface {
 	// MayGrow says why attempts must not have so many more bytes, if so.
 	MayGrow(bytes int64) error
 	// Reserve has one of the files of an attempt count as one of so many bytes, or says why
 	// it cannot have those.
 	Reserve(ctx context.Context, name string, bytes int64) (undo func(), err error)
+}
+
+// PoolAttemptEnds take the names of attempts from them.
+type PoolAttemptEnds interface {
 	// Commit makes an attempt the map, if no other was before it; then it is discarded,
 	// or with exclusive refused.
 	Commit(ctx context.Context, a meta.Attempt, exclusive bool) error
+	// Remove removes one of the files of an attempt.
+	Remove(a meta.Attempt, name string) error
 }
 
 // PoolMaps are the maps of a stage that are committed.
-type PoolMaps interface {
+type PoolMaps struct {
+	PoolMapNumbers
+	PoolMapFiles
+}
+
+// PoolMapNumbers are which maps are committed, and of what attempts.
+type PoolMapNumbers interface {
 	List(ctx context.Context) ([]uint64, error)
 	Find(ctx context.Context, number uint64) (PoolMap, error)
-	Remove(ctx context.Context, number uint64) error
+}
+
+// PoolMapFiles are the bytes of maps.
+type PoolMapFiles interface {
 	Open(ctx context.Context, number uint64) (PoolFile, error)
+	Remove(ctx context.Context, number uint64) error
 }
 
 // PoolParts are the parts of a stage.

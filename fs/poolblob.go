@@ -87,7 +87,7 @@ func (n *blobDir) Create(ctx context.Context, name string, flags, mode uint32, o
 	if errno := n.ready(name); errno != 0 {
 		return nil, nil, 0, errno
 	}
-	if err := n.all().Puts().MayGrow(1); err != nil {
+	if err := n.all().MayGrow(1); err != nil {
 		return nil, nil, 0, n.errno("create", name, err)
 	}
 	return n.scratch.Create(ctx, name, flags, mode, out)
@@ -195,7 +195,7 @@ func (n *blobDir) put(ctx context.Context, from, name string, flags uint32) sysc
 	if flags&^unix.RENAME_NOREPLACE != 0 {
 		return syscall.EINVAL
 	}
-	return n.errno("put", name, n.all().Puts().Put(ctx, from, path.Join(n.key, name), flags != 0))
+	return n.errno("put", name, n.all().Put(ctx, from, path.Join(n.key, name), flags != 0))
 }
 
 // Readdir implements fusefs.NodeReaddirer.

@@ -16,7 +16,7 @@ import (
 // one; and a job and a stage that are removed as they are looked up.
 type (
 	keptPool struct {
-		Pool
+		PoolJobs
 		files *os.Root
 	}
 	keptStages struct{ PoolStages }
@@ -24,8 +24,7 @@ type (
 		number uint64
 		gone   bool
 	}
-	keptAttempts struct{ PoolAttempts }
-	keptBlobs    struct{ PoolBlobs }
+	keptBlobs struct{ PoolBlobNames }
 )
 
 func (p keptPool) Job(_ context.Context, name string) (PoolJob, error) {
@@ -35,7 +34,7 @@ func (p keptPool) Job(_ context.Context, name string) (PoolJob, error) {
 func keptJob(files *os.Root, gone bool, g PoolStages) PoolJob {
 	return PoolJob{
 		PoolNamed: kept{7, gone}, UID: 7, GID: 7, Files: func() (*os.Root, error) { return files, nil },
-		PoolStages: g, Blobs: keptBlobs{},
+		PoolStages: g, Blobs: PoolBlobs{PoolBlobNames: keptBlobs{}},
 	}
 }
 
@@ -43,10 +42,10 @@ func (k kept) Number() uint64 { return k.number }
 func (k kept) Stands() bool   { return !k.gone }
 
 func (keptStages) Stage(_ context.Context, name string) (PoolStage, error) {
-	return PoolStage{PoolNamed: kept{8, name == "gone"}, Attempts: keptAttempts{}}, nil
+	return PoolStage{PoolNamed: kept{8, name == "gone"}, Attempts: PoolAttempts{Dir: attemptsDir}}, nil
 }
 
-func (keptAttempts) Dir() (string, error) { return "attempts", nil }
+func attemptsDir() (string, error) { return "attempts", nil }
 
 func (keptBlobs) Find(_ context.Context, name string) (PoolBlob, error) {
 	return PoolBlob{Name: name, Number: 9}, nil
@@ -72,7 +71,7 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree := NewPool(keptPool{files: files}, &Tree{})
+	tree := NewPool(Pool{PoolJobs: keptPool{files: files}}, &Tree{})
 	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
 	for _, tt := range []struct {
 		path             []string
@@ -166,7 +165,7 @@ func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
 
 // A directory that the kernel forgets and looks up again has each name once.
 func TestNamesOfADirectoryThatWasForgotten(t *testing.T) {
-	tree := NewPool(keptPool{}, &Tree{})
+	tree := NewPool(Pool{PoolJobs: keptPool{}}, &Tree{})
 	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
 	var job, stage fuse.EntryOut
 	for range 2 {

@@ -17,7 +17,7 @@ import (
 // A lanesPool has one job with one stage, in which a commit waits for others.
 type (
 	lanesPool struct {
-		Pool
+		PoolJobs
 		job PoolJob
 	}
 	lanesStages struct {
@@ -25,10 +25,10 @@ type (
 		together *sync.WaitGroup
 	}
 	lanesAttempts struct {
-		PoolAttempts
+		PoolAttemptEnds
 		together *sync.WaitGroup
 	}
-	lanesMaps struct{ PoolMaps }
+	lanesMaps struct{ PoolMapNumbers }
 )
 
 func (p lanesPool) Job(context.Context, string) (PoolJob, error) { return p.job, nil }
@@ -36,11 +36,9 @@ func (p lanesPool) Job(context.Context, string) (PoolJob, error) { return p.job,
 func (g lanesStages) Stage(context.Context, string) (PoolStage, error) {
 	return PoolStage{
 		PoolNamed: kept{8, false}, Generation: func() uint64 { return 0 }, Refused: func(string, error) {},
-		Attempts: lanesAttempts{together: g.together}, Maps: lanesMaps{},
+		Attempts: PoolAttempts{Dir: attemptsDir, PoolAttemptEnds: lanesAttempts{together: g.together}}, Maps: PoolMaps{PoolMapNumbers: lanesMaps{}},
 	}, nil
 }
-
-func (lanesAttempts) Dir() (string, error) { return "attempts", nil }
 
 func (lanesMaps) Find(context.Context, uint64) (PoolMap, error) { return PoolMap{}, meta.ErrNotExist }
 
@@ -74,7 +72,7 @@ func TestLanesCommitAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var together sync.WaitGroup
-	tree := NewPool(lanesPool{job: keptJob(files, false, lanesStages{together: &together})}, New(Config{Log: slog.New(slog.DiscardHandler)}))
+	tree := NewPool(Pool{PoolJobs: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}}, New(Config{Log: slog.New(slog.DiscardHandler)}))
 	if err := tree.Mount(mnt); err != nil {
 		t.Fatal(err)
 	}

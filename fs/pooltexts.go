@@ -49,13 +49,13 @@ func (n *stageText) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, 
 	}
 	t := &openText{stage: n.stage}
 	if n.name == nameSpec {
-		spec, err := n.stage.stage.Texts.Spec(ctx)
+		spec, err := n.stage.stage.Spec(ctx)
 		if spec != "" {
 			t.text = []byte(spec + "\n")
 		}
 		return t, fuse.FOPEN_DIRECT_IO, n.stage.errno("read", nameSpec, err)
 	}
-	text, err := n.stage.stage.Texts.State(ctx)
+	text, err := n.stage.stage.State(ctx)
 	t.text = text
 	return t, fuse.FOPEN_DIRECT_IO, n.stage.errno("read", nameState, err)
 }
@@ -77,7 +77,7 @@ func (t *openText) Write(ctx context.Context, data []byte, off int64) (uint32, s
 	if off != 0 {
 		return 0, t.stage.errno("write", nameSpec, meta.Worded(meta.ErrInvalid, "a spec is written by one write(2): write all of it in one line, as in: echo maps=16 parts=8 > spec"))
 	}
-	if err := t.stage.stage.Texts.Specify(ctx, string(data)); err != nil {
+	if err := t.stage.stage.Specify(ctx, string(data)); err != nil {
 		return 0, t.stage.errno("write", nameSpec, err)
 	}
 	return uint32(len(data)), 0

@@ -54,7 +54,7 @@ func (n *scratch) do(f func(root *os.Root) error) syscall.Errno {
 // change calls f with the job's files, to change what is at a path.
 func (n *scratch) change(name string, f func(root *os.Root) error) syscall.Errno {
 	if n.toPut {
-		done, err := n.job.job.Blobs.Puts().Write(name)
+		done, err := n.job.job.Blobs.Write(name)
 		if err != nil {
 			return n.job.tree.errno("change", path.Join(n.job.name, name), err)
 		}
@@ -243,7 +243,7 @@ func (n *scratch) Rename(ctx context.Context, name string, to fusefs.InodeEmbedd
 	}
 	from, at := n.path(name), target.path(newName)
 	if n.toPut {
-		done, err := n.job.job.Blobs.Puts().Write(at)
+		done, err := n.job.job.Blobs.Write(at)
 		if err != nil {
 			return n.job.tree.errno("rename", path.Join(n.job.name, at), err)
 		}
@@ -391,14 +391,14 @@ func (n *scratch) opened(w *written, flags uint32) (fusefs.FileHandle, error) {
 	closed := func() {}
 	if n.toPut && writes(flags) {
 		var err error
-		if closed, err = n.job.job.Blobs.Puts().Opened(w.file); err != nil {
+		if closed, err = n.job.job.Blobs.Opened(w.file); err != nil {
 			return nil, errors.Join(err, w.file.Close())
 		}
 	}
 	used := use(n.job.job.PoolUses, flags)
 	w.done = func() { closed(); used() }
 	if n.toPut {
-		w.reserve = w.growing(n.job.job.Blobs.Puts().MayGrow)
+		w.reserve = w.growing(n.job.job.Blobs.MayGrow)
 	}
 	return w, nil
 }

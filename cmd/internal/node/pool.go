@@ -150,7 +150,7 @@ func (n *node) servePool(ctx context.Context) (end func() error, gone func(), er
 // mountPool mounts the pool, and has the names that the kernel knows there forgotten when they
 // are gone.
 func (n *node) mountPool(dir string) (*fs.PoolTree, error) {
-	tree := fs.NewPool(pooled.Tree{Pool: n.pool}, n.tree)
+	tree := fs.NewPool(pooled.Of(n.pool), n.tree)
 	if err := tree.Mount(dir); err != nil {
 		return nil, err
 	}

@@ -10,17 +10,19 @@ import (
 	"rankfs/shuffle/pool"
 )
 
-// A Tree is a pool as package fs asks for it.
-type Tree struct{ *pool.Pool }
+// Of is a pool as package fs asks for it.
+func Of(p *pool.Pool) fs.Pool { return fs.Pool{PoolJobs: jobs{p}, PoolJobMaker: jobs{p}} }
 
-// Job implements fs.Pool.
-func (t Tree) Job(ctx context.Context, name string) (fs.PoolJob, error) {
-	return asJob(t.Pool.Job(ctx, name))
+type jobs struct{ *pool.Pool }
+
+// Job implements fs.PoolJobs.
+func (p jobs) Job(ctx context.Context, name string) (fs.PoolJob, error) {
+	return asJob(p.Pool.Job(ctx, name))
 }
 
-// MakeJob implements fs.Pool.
-func (t Tree) MakeJob(ctx context.Context, name string, uid, gid uint32) (fs.PoolJob, error) {
-	return asJob(t.Pool.MakeJob(ctx, name, uid, gid, 0))
+// MakeJob implements fs.PoolJobMaker.
+func (p jobs) MakeJob(ctx context.Context, name string, uid, gid uint32) (fs.PoolJob, error) {
+	return asJob(p.Pool.MakeJob(ctx, name, uid, gid, 0))
 }
 
 func asJob(j *pool.Job, err error) (fs.PoolJob, error) {
@@ -28,7 +30,11 @@ func asJob(j *pool.Job, err error) (fs.PoolJob, error) {
 		return fs.PoolJob{}, err
 	}
 	uid, gid := j.Owner()
-	return fs.PoolJob{PoolNamed: j, UID: uid, GID: gid, Files: j.Files, PoolUses: j, PoolStages: stages{j}, Blobs: blobs{j.Blobs()}}, nil
+	b := blobs{j.Blobs()}
+	return fs.PoolJob{
+		PoolNamed: j, UID: uid, GID: gid, Files: j.Files, PoolUses: j, PoolStages: stages{j}, PoolStageMaker: stages{j},
+		Blobs: fs.PoolBlobs{PoolBlobNames: b, PoolBlobDirs: b, PoolBlobFiles: b, PoolPuts: b, MayGrow: b.MayGrow},
+	}, nil
 }
 
 type stages struct{ *pool.Job }
@@ -38,20 +44,20 @@ func (j stages) Stage(ctx context.Context, name string) (fs.PoolStage, error) {
 	return asStage(j.Job.Stage(ctx, name))
 }
 
-// MakeStage implements fs.PoolStages.
+// MakeStage implements fs.PoolStageMaker.
 func (j stages) MakeStage(ctx context.Context, name string) (fs.PoolStage, error) {
 	return asStage(j.Job.MakeStage(ctx, name))
 }
 
 type blobs struct{ *pool.Blobs }
 
-// Find implements fs.PoolBlobs.
+// Find implements fs.PoolBlobNames.
 func (b blobs) Find(ctx context.Context, name string) (fs.PoolBlob, error) {
 	is, c, err := b.Blobs.Find(ctx, name)
 	return fs.PoolBlob{Name: is.Name, Number: is.Number, Dir: is.Dir, PoolMap: describe(c)}, err
 }
 
-// List implements fs.PoolBlobs.
+// List implements fs.PoolBlobNames.
 func (b blobs) List(ctx context.Context, dir string) (all []fs.PoolBlob, err error) {
 	list, err := b.Blobs.List(ctx, dir)
 	for _, is := range list {
@@ -60,39 +66,39 @@ func (b blobs) List(ctx context.Context, dir string) (all []fs.PoolBlob, err err
 	return all, err
 }
 
-// MakeDir implements fs.PoolBlobs.
+// MakeDir implements fs.PoolBlobDirs.
 func (b blobs) MakeDir(ctx context.Context, name string) (fs.PoolBlob, error) {
 	is, err := b.Blobs.MakeDir(ctx, name)
 	return fs.PoolBlob{Name: is.Name, Number: is.Number, Dir: is.Dir}, err
 }
 
-// Remove implements fs.PoolBlobs.
+// Remove implements fs.PoolBlobDirs.
 func (b blobs) Remove(ctx context.Context, is fs.PoolBlob) error {
 	return b.Blobs.Remove(ctx, state.Blob{Name: is.Name, Number: is.Number, Dir: is.Dir})
 }
 
-// Open implements fs.PoolBlobs.
+// Open implements fs.PoolBlobFiles.
 func (b blobs) Open(ctx context.Context, number uint64) (fs.PoolFile, error) {
 	f, err := b.Blobs.Open(ctx, number)
 	return f, err
 }
 
-// Puts implements fs.PoolBlobs.
-func (b blobs) Puts() fs.PoolPuts { return b.Blobs }
-
 func asStage(g *pool.Stage, err error) (fs.PoolStage, error) {
 	if err != nil {
 		return fs.PoolStage{}, err
 	}
+	a, m := g.Attempts(), maps{g.Maps()}
 	return fs.PoolStage{
-		PoolNamed: g, Generation: g.Generation, Refused: g.Refused,
-		Texts: g, Attempts: g.Attempts(), Maps: maps{g.Maps()}, Parts: parts{g.Parts()},
+		PoolNamed: g, Generation: g.Generation, Refused: g.Refused, State: g.State, PoolSpec: g,
+		Attempts: fs.PoolAttempts{Dir: a.Dir, PoolAttemptWrites: a, PoolAttemptGrowth: a, PoolAttemptEnds: a},
+		Maps:     fs.PoolMaps{PoolMapNumbers: m, PoolMapFiles: m},
+		Parts:    parts{g.Parts()},
 	}, nil
 }
 
 type maps struct{ pool.Maps }
 
-// Find implements fs.PoolMaps.
+// Find implements fs.PoolMapNumbers.
 func (m maps) Find(ctx context.Context, number uint64) (fs.PoolMap, error) {
 	c, err := m.Maps.Find(ctx, number)
 	return describe(c), err
@@ -107,7 +113,7 @@ func describe(c state.Commit) fs.PoolMap {
 	}}
 }
 
-// Open implements fs.PoolMaps.
+// Open implements fs.PoolMapFiles.
 func (m maps) Open(ctx context.Context, number uint64) (fs.PoolFile, error) {
 	f, err := m.Maps.Open(ctx, number)
 	return f, err
