@@ -7,7 +7,7 @@
 //
 // A Tree has the datasets. It is read-only, speaks the library's raw protocol, and has
 // numbers instead of inodes. All files are of it but pool*.go, scratch.go, written.go and
-// rooted.go.
+// opener.go.
 //
 // A PoolTree has the shuffle pool below it. Programs write there, so it has inodes, which
 // the library keeps: one for each name that the kernel knows, of a type for each kind of

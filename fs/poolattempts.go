@@ -74,6 +74,9 @@ func (n *attemptFile) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse
 			return err
 		}
 		defer done()
+		if err := resize(root, path.Join(dir, n.name), h, in); err != nil {
+			return err
+		}
 		return setAttributes(root, path.Join(dir, n.name), h, in)
 	})
 	if errno != 0 {

@@ -281,26 +281,39 @@ func (n *scratch) Getattr(_ context.Context, h fusefs.FileHandle, out *fuse.Attr
 
 // Setattr implements fusefs.NodeSetattrer.
 func (n *scratch) Setattr(ctx context.Context, h fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	errno := n.change(n.path(), func(root *os.Root) error { return setAttributes(scratchRoot{root, n.toPut}, n.path(), h, in) })
+	errno := n.change(n.path(), func(root *os.Root) error {
+		of := scratchRoot{root, n.toPut}
+		if err := resize(of, n.path(), h, in); err != nil {
+			return err
+		}
+		return setAttributes(of, n.path(), h, in)
+	})
 	if errno != 0 {
 		return errno
 	}
 	return n.Getattr(ctx, h, out)
 }
 
-// setAttributes changes what in says of a file, or of the one that a handle is of.
-func setAttributes(root rooted, name string, h fusefs.FileHandle, in *fuse.SetAttrIn) error {
+// resize gives a file, or the one that a handle is of, the size that in says, if it says one.
+func resize(root opener, name string, h fusefs.FileHandle, in *fuse.SetAttrIn) error {
+	size, ok := in.GetSize()
+	if !ok {
+		return nil
+	}
 	if w, ok := h.(*written); ok {
 		root, name = openFiles{}, w.number()
 	}
-	if size, ok := in.GetSize(); ok {
-		f, err := root.OpenFile(name, os.O_WRONLY, 0)
-		if err == nil {
-			err = errors.Join(f.Truncate(int64(size)), f.Close())
-		}
-		if err != nil {
-			return err
-		}
+	f, err := root.OpenFile(name, os.O_WRONLY, 0)
+	if err == nil {
+		err = errors.Join(f.Truncate(int64(size)), f.Close())
+	}
+	return err
+}
+
+// setAttributes changes what else in says of a file, or of the one that a handle is of.
+func setAttributes(root changer, name string, h fusefs.FileHandle, in *fuse.SetAttrIn) error {
+	if w, ok := h.(*written); ok {
+		root, name = openFiles{}, w.number()
 	}
 	if mode, ok := in.GetMode(); ok {
 		if err := root.Chmod(name, permissions(mode)); err != nil {
@@ -347,10 +360,7 @@ type scratchRoot struct {
 	toPut bool
 }
 
-// Open implements opener.
-func (r scratchRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
-
-// OpenFile implements rooted. A pipe that a rename put in the place of a file has no other end
+// OpenFile implements opener. A pipe that a rename put in the place of a file has no other end
 // to wait for.
 func (r scratchRoot) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	if !r.toPut {
@@ -359,9 +369,9 @@ func (r scratchRoot) OpenFile(name string, flag int, perm os.FileMode) (*os.File
 	return r.Root.OpenFile(name, flag, perm)
 }
 
-// Lutimes implements rooted.
+// Lutimes implements changer.
 func (r scratchRoot) Lutimes(name string, times []unix.Timespec) error {
-	dir, err := r.Open(path.Dir(name))
+	dir, err := r.OpenFile(path.Dir(name), os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

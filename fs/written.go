@@ -36,7 +36,7 @@ func writes(flags uint32) bool {
 	return flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0
 }
 
-func openWritten(root rooted, name string, flags uint32) (*written, error) {
+func openWritten(root opener, name string, flags uint32) (*written, error) {
 	if flags&unix.O_TRUNC != 0 {
 		f, err := root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 		if err != nil {
@@ -46,14 +46,14 @@ func openWritten(root rooted, name string, flags uint32) (*written, error) {
 			return nil, err
 		}
 	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	return &written{file: f}, nil
 }
 
-func createWritten(root rooted, name string, flags, mode uint32) (*written, error) {
+func createWritten(root opener, name string, flags, mode uint32) (*written, error) {
 	const kept = unix.O_EXCL | unix.O_TRUNC
 	f, err := root.OpenFile(name, int(flags&kept)|os.O_CREATE|os.O_RDWR, os.FileMode(mode&0777))
 	if err != nil {

@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rooted has files by their names: below a directory, a scratchRoot or ownFiles, or those that
-// are open.
-type rooted interface {
-	opener
+// An opener opens files by their names: below a directory, as an os.Root, a scratchRoot or
+// ownFiles, or those that are open.
+type opener interface {
 	OpenFile(name string, flag int, perm os.FileMode) (*os.File, error)
+}
+
+// A changer changes what files have beside their bytes, by the names of an opener.
+type changer interface {
 	Chmod(name string, mode os.FileMode) error
 	Lchown(name string, uid, gid int) error
 	Lutimes(name string, times []unix.Timespec) error // of a link itself, too
-}
-
-type opener interface {
-	Open(name string) (*os.File, error)
 }
 
 // openFiles are the files that the daemon has open, by the numbers of their descriptors: what
@@ -31,21 +30,18 @@ type openFiles struct{}
 
 func (openFiles) at(name string) string { return "/proc/self/fd/" + name }
 
-// Open implements opener.
-func (o openFiles) Open(name string) (*os.File, error) { return o.OpenFile(name, os.O_RDONLY, 0) }
-
-// OpenFile implements rooted.
+// OpenFile implements opener.
 func (o openFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return os.OpenFile(o.at(name), flag, perm)
 }
 
-// Chmod implements rooted.
+// Chmod implements changer.
 func (o openFiles) Chmod(name string, mode os.FileMode) error { return os.Chmod(o.at(name), mode) }
 
-// Lchown implements rooted.
+// Lchown implements changer.
 func (o openFiles) Lchown(name string, uid, gid int) error { return os.Chown(o.at(name), uid, gid) }
 
-// Lutimes implements rooted.
+// Lutimes implements changer.
 func (o openFiles) Lutimes(name string, times []unix.Timespec) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, 0)
 }
@@ -57,10 +53,7 @@ type ownFiles string
 
 func (o ownFiles) at(name string) string { return string(o) + "/" + name }
 
-// Open implements rooted.
-func (o ownFiles) Open(name string) (*os.File, error) { return o.OpenFile(name, os.O_RDONLY, 0) }
-
-// OpenFile implements rooted.
+// OpenFile implements opener.
 func (o ownFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	for {
 		fd, err := unix.Open(o.at(name), flag|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm))
@@ -73,16 +66,16 @@ func (o ownFiles) OpenFile(name string, flag int, perm os.FileMode) (*os.File, e
 	}
 }
 
-// Lstat implements rooted.
+// Lstat looks at a file.
 func (o ownFiles) Lstat(name string) (os.FileInfo, error) { return os.Lstat(o.at(name)) }
 
-// Chmod implements rooted.
+// Chmod implements changer.
 func (o ownFiles) Chmod(name string, mode os.FileMode) error { return os.Chmod(o.at(name), mode) }
 
-// Lchown implements rooted.
+// Lchown implements changer.
 func (o ownFiles) Lchown(name string, uid, gid int) error { return os.Lchown(o.at(name), uid, gid) }
 
-// Lutimes implements rooted.
+// Lutimes implements changer.
 func (o ownFiles) Lutimes(name string, times []unix.Timespec) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, unix.AT_SYMLINK_NOFOLLOW)
 }
@@ -102,7 +95,7 @@ func permissions(mode uint32) os.FileMode {
 
 // list reads the names of a directory.
 func list(root opener, name string) (entries []fuse.DirEntry, err error) {
-	d, err := root.Open(name)
+	d, err := root.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
