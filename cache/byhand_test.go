@@ -38,7 +38,7 @@ func testPrepare(t *testing.T) {
 		t.Errorf("%d batches were made ready in 32 MiB of which a job will use 20: %v", ready, err)
 	}
 	for step := range ready {
-		if _, ok := k.Contains(warm, 0, step); !ok {
+		if _, ok := k.Contains(warm.Key(0, step)); !ok {
 			t.Errorf("batch %d is gone", step)
 		}
 	}
@@ -55,7 +55,7 @@ func TestDiscard(t *testing.T) {
 	if k.Discard(p.Key(0, 0)) || !k.Discard(p.Key(0, 1)) {
 		t.Error("discarded what is held, or not what is not")
 	}
-	if _, ok := k.Contains(p, 0, 1); ok {
+	if _, ok := k.Contains(p.Key(0, 1)); ok {
 		t.Error("what was discarded is there")
 	}
 	check(t, held, p, 0, 0)
@@ -211,7 +211,7 @@ func testPinOnDisk(t *testing.T) {
 		readEpoch(t, k, others, time.Second)
 	}
 	for step := range mine.steps {
-		if _, ok := k.Contains(mine, 0, step); !ok {
+		if _, ok := k.Contains(mine.Key(0, step)); !ok {
 			t.Errorf("batch %d is gone", step)
 		}
 	}

@@ -78,8 +78,7 @@ func (c *Cache) openDisks() (err error) {
 
 // Contains reports whether the batch could be opened without a fill, and from
 // which tier.
-func (c *Cache) Contains(s Keys, rank, step uint64) (tier string, ok bool) {
-	k := s.Key(rank, step)
+func (c *Cache) Contains(k Key) (tier string, ok bool) {
 	c.mu.Lock()
 	there, ok := c.mu.slabs.ready(k)
 	packed := c.mu.slabs.isPacked(k)

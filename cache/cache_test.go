@@ -41,7 +41,9 @@ type testSeries struct {
 type series interface {
 	traits() cache.Series
 	cache.Keys
+	Find(k cache.Key) (rank, step uint64, ok bool)
 	cache.Course
+	Ahead(rank, step uint64) bool
 	cache.Filler
 }
 
@@ -49,7 +51,7 @@ type series interface {
 func as(p series) *cache.Series {
 	s := p.traits()
 	s.Job, s.Dataset = cmp.Or(s.Job, cache.JobOf(s.ID)), "test"
-	s.Keys, s.Course, s.Filler = p, p, p
+	s.Keys, s.Find, s.Course, s.Ahead, s.Filler = p, p.Find, p, p.Ahead, p
 	return &s
 }
 

@@ -15,7 +15,7 @@ import (
 func in(k *cache.Cache, p *testSeries) map[string]int {
 	n := make(map[string]int)
 	for step := range p.steps {
-		tier, _ := k.Contains(p, 0, step)
+		tier, _ := k.Contains(p.Key(0, step))
 		n[tier]++
 	}
 	return n
@@ -170,7 +170,7 @@ func testPackedVictim(t *testing.T) {
 	}
 	before := k.Stats().Fills
 	for step := range p.steps {
-		if _, ok := k.Contains(p, 0, step); ok {
+		if _, ok := k.Contains(p.Key(0, step)); ok {
 			s := open(t, k, p, 0, step)
 			check(t, s, p, 0, step)
 			s.Release()

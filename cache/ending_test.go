@@ -92,7 +92,7 @@ func TestCloseBesideOthers(t *testing.T) {
 		if n := k.Stats(); n.Handles != 0 || n.RAM.Used != 0 || n.RAM.Slabs != 0 || k.Readers() != 0 {
 			t.Errorf("%+v", n)
 		}
-		if tier, there := k.Contains(p, 0, 0); there {
+		if tier, there := k.Contains(p.Key(0, 0)); there {
 			t.Errorf("a batch is in %s of what is closed", tier)
 		}
 	}

@@ -77,7 +77,7 @@ func testStray(t *testing.T, ram, size int64) {
 	waited := 0
 	for step := range job.steps {
 		time.Sleep(3 * time.Millisecond)
-		if _, ok := k.Contains(job, 3, step); !ok && step > 10 {
+		if _, ok := k.Contains(job.Key(3, step)); !ok && step > 10 {
 			waited++
 		}
 		open(t, k, job, 3, step).Release()

@@ -82,7 +82,7 @@ func TestOthersAreOpenedWhileASeriesFindsAKey(t *testing.T) {
 			}
 			<-p.answer
 			for ready := false; !ready; time.Sleep(time.Millisecond) {
-				_, ready = k.Contains(p, 0, p.from)
+				_, ready = k.Contains(p.Key(0, p.from))
 			}
 		}},
 	} {

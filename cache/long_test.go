@@ -37,7 +37,7 @@ func mappedForAnHour(t *testing.T, tier string) {
 		if step == p.steps {
 			t.Fatalf("no batch is in %s", tier)
 		}
-		in, _ = k.Contains(p, 0, step)
+		in, _ = k.Contains(p.Key(0, step))
 	}
 	step--
 	s := open(t, k, p, 0, step)
@@ -83,7 +83,7 @@ func TestRestartInTheMiddleOfAnEpoch(t *testing.T) {
 	k = newCache(t, config)
 	there := uint64(0)
 	for step := half; step < p.steps; step++ {
-		if tier, ok := k.Contains(p, 0, step); ok && tier == "nvme" {
+		if tier, ok := k.Contains(p.Key(0, step)); ok && tier == "nvme" {
 			there++
 		}
 	}

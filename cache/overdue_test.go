@@ -29,7 +29,7 @@ func TestOverdueMakesWay(t *testing.T) {
 				}
 				left := 0
 				for step := range p.steps {
-					if _, ok := k.Contains(p, 1, step); ok {
+					if _, ok := k.Contains(p.Key(1, step)); ok {
 						left++
 					}
 				}

@@ -72,7 +72,7 @@ func TestMoreBatchesThanFiles(t *testing.T) {
 		for round := range 2 {
 			for _, p := range series {
 				for step := range p.steps {
-					if tier, _ := k.Contains(p, 0, step); tier != "ram" {
+					if tier, _ := k.Contains(p.Key(0, step)); tier != "ram" {
 						t.Fatalf("round %d: a batch of %d bytes is in %q", round, p.size, tier)
 					}
 				}

@@ -10,7 +10,7 @@ import (
 
 // A Series is batches, numbered by rank and step: the cache has no other source. They are
 // those of a plan, the chunks of one version of a dataset, which are all of rank 0, or one
-// part of a stage of the shuffle pool, at step 0. Its fields never change, and its methods
+// part of a stage of the shuffle pool, at step 0. Its fields never change, and all that it has
 // may be called concurrently.
 //
 // Next, Size and Fill may wait, for a source too, and Key may take its time. All else is
@@ -25,7 +25,11 @@ type Series struct {
 	Steps   uint64
 	Shared  bool // they are inputs, which fills of other series copy from, and have none
 	Keys
+	// Find is the inverse of Key, if it is quick to say.
+	Find func(k Key) (rank, step uint64, ok bool)
 	Course
+	// Ahead says that a batch may be made ready before it is opened.
+	Ahead func(rank, step uint64) bool
 	Filler
 }
 
@@ -35,8 +39,6 @@ type Keys interface {
 	Key(rank, step uint64) Key
 	// Known is Key, if it is quick to say. Mostly it is once Key has said it.
 	Known(rank, step uint64) (k Key, ok bool)
-	// Find is the inverse of Key, if it is quick to say.
-	Find(k Key) (rank, step uint64, ok bool)
 }
 
 // A Job is the readers of one series, and then of the next; or those of several series that
@@ -49,14 +51,12 @@ type Job struct {
 // JobOf is the job of those that read one series, whose work counts as that of others.
 func JobOf(series [16]byte) Job { return Job{series, 1} }
 
-// A Course says which batches the ranks will open.
+// A Course says which batches the ranks will open in other epochs.
 type Course interface {
 	// Next is the series of the epoch to come, nil if that is not known.
 	Next() *Series
 	// Once says that no other epoch has the same batches.
 	Once() bool
-	// Ahead says that a batch may be made ready before it is opened.
-	Ahead(rank, step uint64) bool
 }
 
 // A Filler makes batches.

@@ -75,7 +75,7 @@ func partial(k *cache.Cache, p *testSeries, ranks uint64) (n int) {
 	for step := range p.steps {
 		there := uint64(0)
 		for rank := range ranks {
-			if _, ok := k.Contains(p, rank, step); ok {
+			if _, ok := k.Contains(p.Key(rank, step)); ok {
 				there++
 			}
 		}

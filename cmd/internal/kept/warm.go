@@ -128,7 +128,7 @@ func (w *warming) work(ctx context.Context, progress catalog.Reporter) error {
 func (w *warming) makeReady(ctx context.Context) error {
 	for i := w.next.Add(1) - 1; i < w.of && ctx.Err() == nil; i = w.next.Add(1) - 1 {
 		rank, step := w.share.at(i)
-		if _, ok := w.slabs.cache.Contains(w.share.series, rank, step); !ok {
+		if _, ok := w.slabs.cache.Contains(w.share.series.Key(rank, step)); !ok {
 			if err := w.prepare(ctx, rank, step); err != nil {
 				return err
 			}
@@ -181,7 +181,7 @@ func (s share) look(ctx context.Context, in *cache.Cache, w *control.Warm) error
 			return ctx.Err()
 		}
 		rank, step := s.at(i)
-		if tier, ok := in.Contains(s.series, rank, step); ok {
+		if tier, ok := in.Contains(s.series.Key(rank, step)); ok {
 			w.Ready++
 			tiers[tier].Batches++
 		}

@@ -124,7 +124,7 @@ func seriesOf(of *pool.Part) *cache.Series {
 	p := part{of, [16]byte(sum[:16])}
 	return &cache.Series{
 		ID: p.id, Dataset: "shuffle:" + strconv.FormatUint(of.Stage(), 10), Job: jobOf(of), Steps: 1,
-		Keys: p, Course: p, Filler: p,
+		Keys: p, Find: p.Find, Course: p, Ahead: p.Ahead, Filler: p,
 	}
 }
 
@@ -144,7 +144,7 @@ func (p part) Key(rank, step uint64) cache.Key {
 // Known implements cache.Keys.
 func (p part) Known(rank, step uint64) (k cache.Key, ok bool) { return p.Key(rank, step), true }
 
-// Find implements cache.Keys.
+// Find is the inverse of Key.
 func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.id
 }
@@ -155,7 +155,7 @@ func (p part) Next() *cache.Series { return nil }
 // Once implements cache.Course: a reducer reads its part once.
 func (p part) Once() bool { return true }
 
-// Ahead implements cache.Course.
+// Ahead is false: a part is made when it is opened.
 func (p part) Ahead(uint64, uint64) bool { return false }
 
 // Size implements cache.Filler.

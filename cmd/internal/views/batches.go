@@ -24,7 +24,7 @@ type Batches struct {
 func seriesOf(b *Batches) *cache.Series {
 	return &cache.Series{
 		ID: b.ID(), Dataset: b.Version.Index.Fingerprint(), Job: cache.JobOf(b.ID()), Steps: b.Steps(),
-		Keys: b, Course: b, Filler: b,
+		Keys: b, Find: b.Find, Course: b, Ahead: b.Ahead, Filler: b,
 	}
 }
 

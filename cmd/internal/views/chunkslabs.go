@@ -25,7 +25,7 @@ func newChunkSlabs(v *batch.Version, readers *plan.Plan) *chunkSlabs {
 	s.series = &cache.Series{
 		ID: s.ID(), Dataset: v.Index.Fingerprint(), Steps: s.Steps(), Shared: true,
 		Job:  cache.JobOf(s.ID()), // fills of batches read them, and no rank does
-		Keys: s, Course: s, Filler: s,
+		Keys: s, Find: s.Find, Course: s, Ahead: s.Ahead, Filler: s,
 	}
 	return s
 }
@@ -85,6 +85,6 @@ func (s chunksForOthers) Chunk(ctx context.Context, number int) (batch.Slab, err
 
 // HasChunk implements batch.Slabs.
 func (s chunksForOthers) HasChunk(number int) bool {
-	_, ok := s.cache.Contains(s, 0, uint64(number))
+	_, ok := s.cache.Contains(s.Key(0, uint64(number)))
 	return ok
 }
