@@ -20,8 +20,12 @@ type View struct {
 	// then the kernel must not cache it. The first Open settles a view.
 	Settled func() bool
 	Batches
-	Texts
+	RecordTables
+	// Describe is the content of dataset.json.
+	Describe func() []byte
+	Tables
 	Attributed
+	Unlisted
 	// Queue opens the queue of a rank that takes batches dynamically, line by line, for a
 	// user.
 	Queue func(rank uint64, uid uint32) Queue
@@ -29,22 +33,24 @@ type View struct {
 
 // Batches are the files that the ranks read.
 type Batches interface {
-	Records(rank, step uint64) uint64
 	// Size may take a while the first time, where records differ in length.
 	Size(ctx context.Context, rank, step uint64) (int64, error)
-	// Offsets is the content of the batch's .idx file. It settles the view, and
-	// may take as long as Size.
-	Offsets(ctx context.Context, rank, step uint64) (Offsets, error)
 	// Open returns the batch's slab, complete. Changed sources are ErrStale.
 	Open(ctx context.Context, rank, step uint64) (Slab, error)
 }
 
-// Texts are the files of a view's directory.
-type Texts interface {
-	// Describe is the content of dataset.json.
-	Describe() []byte
-	// Locality and Chunks are the tables in the files of those names. Their
-	// size stays what it was, their hosts may change.
+// RecordTables are the .idx files of batches.
+type RecordTables interface {
+	// Records is how many the batch has; its table has one number more.
+	Records(rank, step uint64) uint64
+	// Offsets is the content of the table. It settles the view, and may take as long as the
+	// batch's Size.
+	Offsets(ctx context.Context, rank, step uint64) (Offsets, error)
+}
+
+// Tables are the files of a view's directory that have those names. Their size stays what it
+// was, their hosts may change.
+type Tables interface {
 	Locality() Table
 	Chunks() Table
 }
@@ -55,11 +61,15 @@ type Attributed interface {
 	// of a batch, without user.rankfs.
 	Totals() []Attribute
 	Attributes(ctx context.Context, rank, step uint64) ([]Attribute, error)
+}
+
+// Unlisted are extended attributes that only a program gets that names them.
+type Unlisted interface {
 	// HostsCalled are the hosts in the table of chunks that are the one of this name,
-	// whatever it is called there: an attribute for each name, so it is not listed.
+	// whatever it is called there: there is an attribute for each name.
 	HostsCalled(name string) []string
-	// Checksum is the sum of a batch's bytes, and as long for each. It takes what Open takes,
-	// so it is an attribute that is not among Attributes.
+	// Checksum is the sum of a batch's bytes, and as long for each. It takes what the batch's
+	// Open takes.
 	Checksum(ctx context.Context, rank, step uint64) (string, error)
 }
 

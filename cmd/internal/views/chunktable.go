@@ -15,7 +15,7 @@ import (
 // names of some twenty letters.
 const maxHostsWidth = 4096
 
-// Chunks implements fs.Texts: the dataset's chunks, the same in all its views. The
+// Chunks implements fs.Tables: the dataset's chunks, the same in all its views. The
 // first line says how many there are, so that a reader knows a table that is
 // cut short, and shows by its own length how long each line is.
 func (v *View) Chunks() fs.Table {
@@ -98,7 +98,7 @@ func isHost(name string) bool {
 	return name != "" && name != "-"
 }
 
-// HostsCalled implements fs.Attributed. A host that has got another name since its node was
+// HostsCalled implements fs.Unlisted. A host that has got another name since its node was
 // admitted has what stands there by either.
 func (v *View) HostsCalled(name string) []string {
 	a, names := v.now(), []string{name}

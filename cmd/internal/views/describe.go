@@ -11,7 +11,7 @@ import (
 	"rankfs/fs"
 )
 
-// Describe implements fs.Texts.
+// Describe is the text of dataset.json.
 func (v *View) Describe() []byte {
 	a := v.now()
 	d := v.dataset.Describe(context.Background())

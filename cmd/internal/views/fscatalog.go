@@ -19,6 +19,7 @@ func (vs *Views) View(name string) (fs.View, error) {
 	}
 	return fs.View{
 		Dataset: v.asked.Dataset, Ranks: v.now().Cut().Ranks, Steps: v.now().Steps(), Settled: v.Settled,
-		Batches: v, Texts: v, Attributed: v, Queue: v.Queue,
+		Batches: v, RecordTables: v, Describe: v.Describe, Tables: v, Attributed: v, Unlisted: v,
+		Queue: v.Queue,
 	}, nil
 }

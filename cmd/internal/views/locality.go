@@ -71,7 +71,7 @@ func (b *Batches) chunkHosts(own string, chunk int) []string {
 	return hosts
 }
 
-// Locality implements fs.Texts: where the bytes of each batch are.
+// Locality implements fs.Tables: where the bytes of each batch are.
 func (v *View) Locality() fs.Table {
 	a := v.now()
 	const head, line = "%-16s %8s  %-*s %16s %16s  %-*s\n", "%-16s %8d  %-*s %16d %16d  %-*.*s\n"

@@ -10,7 +10,7 @@ import (
 	"rankfs/fs"
 )
 
-// Offsets implements fs.Batches.
+// Offsets implements fs.RecordTables.
 func (v *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, error) {
 	if err := v.settle(ctx, nil, rank); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (v *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
 	return slab, nil
 }
 
-// Checksum implements fs.Attributed.
+// Checksum implements fs.Unlisted.
 func (v *View) Checksum(ctx context.Context, rank, step uint64) (string, error) {
 	slab, err := v.open(ctx, rank, step)
 	if err != nil {

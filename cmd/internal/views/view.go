@@ -9,8 +9,7 @@ import (
 	"rankfs/shuffle/plan"
 )
 
-// A View is one directory below /datasets. It implements fs.Batches, fs.Texts and
-// fs.Attributed.
+// A View is one directory below /datasets. It implements what an fs.View is made of.
 //
 // What a rank reads depends on where all ranks are, and that shows when they open their
 // first batches. So a view is unsettled at first: it shows what would be if it were settled
@@ -106,7 +105,7 @@ func (v *View) RanksHere() (ranks []uint64) {
 // Settled reports whether the view never changes any more.
 func (v *View) Settled() bool { return v.now().settled }
 
-// Records implements fs.Batches.
+// Records implements fs.RecordTables.
 func (v *View) Records(rank, step uint64) uint64 { return v.now().Records(rank, step) }
 
 // Size implements fs.Batches.
