@@ -58,7 +58,7 @@ func (ev *eviction) weigh(now time.Time) {
 			}
 		}
 	}
-	if len(ts.of) < 2 || !ev.strategy.policy.Divides() {
+	if len(ts.of) < 2 || !policy.Divides(ev.strategy.name) {
 		return
 	}
 	for n, s := range idle.series {

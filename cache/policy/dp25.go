@@ -53,8 +53,6 @@ func (n *dp25) Choose(p *Problem, levels []Level) {
 	n.draft.finish(levels)
 }
 
-func (*dp25) Divides() bool { return false }
-
 func (n *dp25) Worth(i *Item, _ float64) float64 {
 	if i.Stays() {
 		return math.Inf(1)

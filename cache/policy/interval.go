@@ -122,8 +122,6 @@ func (v *interval) target(p *Problem) {
 	}
 }
 
-func (*interval) Divides() bool { return false }
-
 // Worth is an item's saving for its bytes less their cost until it is used, in
 // seconds at the mean price.
 func (v *interval) Worth(i *Item, next float64) float64 {

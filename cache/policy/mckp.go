@@ -25,8 +25,6 @@ func (m *mckp) Choose(p *Problem, levels []Level) {
 	m.draft.finish(levels)
 }
 
-func (*mckp) Divides() bool { return true }
-
 // Worth is an item's saving for its bytes at the price of memory, in seconds for
 // which that pays, less the time until it is used. With equal sizes and
 // waits that is Belady's order; with equal times the knapsack's. What is packed is worth

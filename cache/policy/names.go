@@ -9,18 +9,19 @@ import (
 
 // policies are all, the default first.
 var policies = []struct {
-	name  string
-	fresh func() Policy
+	name    string
+	divides bool // jobs have their due of memory under it (package fair)
+	fresh   func() Policy
 }{
-	{"mckp", func() Policy { return &mckp{} }},
-	{"interval", func() Policy { return &interval{} }},
-	{"dp25", func() Policy { return &dp25{} }},
-	{"lru", func() Policy { return &ranked{by: byLast, at: RAM} }},
-	{"lrc", func() Policy { return &ranked{by: byCount, at: RAM} }},
-	{"mrd", func() Policy { return &ranked{by: byNext, at: RAM} }},
-	{"all-ram", func() Policy { return &ranked{by: byLast, at: RAM} }},
-	{"all-packed", func() Policy { return &ranked{by: byLast, at: Packed} }},
-	{"all-disk", func() Policy { return &ranked{by: byLast, at: Disk} }},
+	{"mckp", true, func() Policy { return &mckp{} }},
+	{"interval", false, func() Policy { return &interval{} }},
+	{"dp25", false, func() Policy { return &dp25{} }},
+	{"lru", false, func() Policy { return &ranked{by: byLast, at: RAM} }},
+	{"lrc", false, func() Policy { return &ranked{by: byCount, at: RAM} }},
+	{"mrd", false, func() Policy { return &ranked{by: byNext, at: RAM} }},
+	{"all-ram", false, func() Policy { return &ranked{by: byLast, at: RAM} }},
+	{"all-packed", false, func() Policy { return &ranked{by: byLast, at: Packed} }},
+	{"all-disk", false, func() Policy { return &ranked{by: byLast, at: Disk} }},
 }
 
 // Names lists the policies, the default first.
@@ -29,6 +30,17 @@ func Names() (names []string) {
 		names = append(names, p.name)
 	}
 	return names
+}
+
+// Divides reports whether jobs have their due of memory under the policy of a name. Those that
+// the default is compared with know no jobs.
+func Divides(name string) bool {
+	for _, p := range policies {
+		if p.name == name {
+			return p.divides
+		}
+	}
+	return false
 }
 
 // New gives the policy of a name.

@@ -55,8 +55,4 @@ type Policy interface {
 	// next, +Inf if that is not known. It costs a few nanoseconds and may be
 	// compared with what it was for other items, at any time since the last.
 	Worth(i *Item, next float64) float64
-
-	// Divides reports whether jobs have their due of memory under it (package fair).
-	// Those that mckp is compared with know no jobs.
-	Divides() bool
 }

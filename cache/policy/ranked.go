@@ -84,8 +84,6 @@ func (f *forecast) known(item int32) float64 {
 	return f.uses[item] - again
 }
 
-func (*ranked) Divides() bool { return false }
-
 func (r *ranked) Worth(i *Item, next float64) float64 {
 	switch {
 	case i.Stays():

@@ -31,8 +31,6 @@ func (s *scatter) Choose(p *policy.Problem, levels []policy.Level) {
 	}
 }
 
-func (s *scatter) Divides() bool { return false }
-
 func (s *scatter) Worth(*policy.Item, float64) float64 {
 	s.n = s.n*1664525 + 1013904223
 	return float64(s.n)

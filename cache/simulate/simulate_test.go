@@ -29,8 +29,6 @@ type lru struct{ soonest }
 
 func (lru) Worth(i *policy.Item, _ float64) float64 { return i.Last }
 
-func (soonest) Divides() bool { return false }
-
 func byLRU() policy.Policy    { return lru{} }
 func byBelady() policy.Policy { return soonest{} }
 
