@@ -6,6 +6,9 @@ import "context"
 // that take progress call it from one goroutine at a time, often enough for a
 // person to watch; they stop soon after ctx is cancelled and leave nothing
 // half made.
+//
+// There is one interface a domain, with a method for each of its calls in routes.go, so that the
+// compiler sees whether a daemon, or what stands for one in a test, answers all of them.
 type Node interface {
 	Daemon
 	Datasets
