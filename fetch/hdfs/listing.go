@@ -47,6 +47,15 @@ func (s *Source) list(ctx context.Context, blocks bool) (*listing, error) {
 	return l, nil
 }
 
+// Fingerprint implements fetch.Source. It asks for the state of every file.
+func (s *Source) Fingerprint(ctx context.Context) (string, error) {
+	l, err := s.list(ctx, false)
+	if err != nil {
+		return "", s.gone(err)
+	}
+	return l.fingerprint(), nil
+}
+
 // isPattern reports whether a path is one of Hadoop's patterns.
 func isPattern(path string) bool { return strings.ContainsAny(path, "*?[{") }
 

@@ -1,40 +1,38 @@
 package hdfs
 
 import (
-	"rankfs/fetch/hdfs/namenode"
+	"context"
+	"fmt"
+
 	"rankfs/fetch/index"
 )
 
-func newScan(s *Source, files []file, version string, b *index.Builder, done func(bytes, total int64)) *scan {
-	k := &scan{source: s, files: files, b: b, done: done, store: newStore(s.clusters.config.Scratch, s.path, version)}
-	for i, f := range files {
-		k.total += f.Size
-		for _, block := range f.Blocks.Blocks {
-			k.cut(i, block)
-		}
+// Scan implements fetch.Source. It lists the files before and after; the index is of a
+// version only if both listings are the same.
+func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, total int64)) (string, error) {
+	l, err := s.list(ctx, true)
+	if err != nil {
+		return "", err
 	}
-	return k
-}
-
-// cut makes splits of a block.
-func (s *scan) cut(file int, b namenode.Block) {
-	for from := b.Off; from < b.Off+b.Size; from += maxSplit {
-		to := min(from+maxSplit, b.Off+b.Size)
-		s.splits = append(s.splits, split{len(s.splits), file, from, to, hosts(b)})
+	version := l.fingerprint()
+	if l.passed > 0 {
+		b.Note("left out", fmt.Sprintf("not served: %d names that begin with a dot or an underscore, or are links", l.passed))
 	}
-}
-
-// addFile enters a file of the listing into the index's table.
-func (s *scan) addFile(i int) uint32 {
-	f := s.files[i]
-	return s.b.AddFile(index.File{Path: f.path, Size: f.Size, Stamp: f.stamp()})
-}
-
-// find has a split read, unless its findings are kept from an earlier scan.
-func (s *scan) find(p split, read, check func(f *findings) error) (*findings, error) {
-	found, err := s.store.get(p.number)
-	if found == nil && err == nil {
-		found, err = s.store.make(p.number, read, check)
+	for host, rack := range l.racks {
+		b.Rack(host, rack)
 	}
-	return found, err
+	scan := newScan(s, l.files, version, b, done)
+	if err := s.form.scan(ctx, scan); err != nil {
+		return "", fmt.Errorf("scan %q: %w", s.path, err)
+	}
+	again, err := s.Fingerprint(ctx)
+	if err != nil {
+		return "", err
+	}
+	if again != version {
+		return "", stale(s.path, "files came, went or changed while they were read")
+	}
+	done(scan.total, scan.total)
+	scan.store.remove()
+	return version, nil
 }
