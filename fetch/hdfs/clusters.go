@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"rankfs/fetch/hdfs/datanode"
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/hdfs/shortcircuit"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 )
 
@@ -54,8 +54,8 @@ type Clusters struct {
 	config  Config
 	host    string
 	here    []netip.Addr
-	unknown error         // why here is not known
-	finding chan struct{} // holds one for each split that is looked through for another node
+	unknown error          // why here is not known
+	finder  *splits.Finder // looks through splits for other nodes
 
 	mu struct {
 		sync.Mutex
@@ -92,10 +92,10 @@ func New(c Config) (*Clusters, error) {
 			return nil, err
 		}
 	}
-	if err := sweep(c.Scratch, time.Now().Add(-keepFindings)); err != nil {
+	if err := splits.Sweep(c.Scratch); err != nil {
 		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
-	k := &Clusters{config: c, host: host, finding: make(chan struct{}, runtime.NumCPU())}
+	k := &Clusters{config: c, host: host, finder: splits.NewFinder(c.Scratch)}
 	if k.here, k.unknown = ownAddresses(); k.unknown != nil {
 		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -100,46 +99,3 @@ func Racks(blocks ...namenode.Block) map[string]string {
 
 func Before(name string) string { return before(name) }
 func Listed(a, b string) int    { return listed(a, b) }
-
-// A Division of numbered splits.
-type Division struct{ *division }
-
-// Overdue is when a split is read at two nodes.
-const Overdue = overdue
-
-// NewDivision is one of n splits, the first of them on these hosts.
-func NewDivision(n, ahead int, hosts ...string) Division {
-	splits := make([]split, n)
-	for i := range splits {
-		splits[i].number = i
-		if i < len(hosts) {
-			splits[i].hosts = hosts[i : i+1]
-		}
-	}
-	return Division{newDivision(splits, ahead)}
-}
-
-func (d Division) Take(ctx context.Context, host string) (int, bool) {
-	p, ok := d.take(ctx, host)
-	return p.number, ok
-}
-
-func (d Division) Lend(ctx context.Context, host string) (context.Context, int, bool) {
-	asked, p, ok := d.lend(ctx, host)
-	return asked, p.number, ok
-}
-
-func (d Division) Put(number int, err error) { d.put(d.splits[number], result{nil, err}) }
-
-func (d Division) PutFile(number int, f *os.File) {
-	d.put(d.splits[number], result{&findings{file: f}, nil})
-}
-
-func (d Division) GiveBack(number int) { d.giveBack(d.splits[number]) }
-
-func (d Division) Next(ctx context.Context) error {
-	_, err := d.next(ctx)
-	return err
-}
-
-func (d Division) Close() { d.close() }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"rankfs/fetch/hdfs/namenode"
-	"rankfs/fetch/index"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 )
 
@@ -38,42 +38,13 @@ func (c *Clusters) Find(ctx context.Context, what []byte) (*os.File, int64, erro
 	if k.user == "" || k.user != q.As {
 		return nil, 0, meta.Worded(meta.ErrDenied, "this node reads HDFS as %q, and the one that asks as %q: it may not see the same files", k.user, q.As)
 	}
-	select {
-	case c.finding <- struct{}{}:
-		defer func() { <-c.finding }()
-	default:
-		return nil, 0, fmt.Errorf("node %w: it looks through %d splits for others", meta.ErrBusy, cap(c.finding))
-	}
 	s := &scan{source: &Source{clusters: c, cluster: k, path: q.Path, form: f}, files: []file{{q.Path, namenode.Status{Size: size}}}}
-	found, err := c.writeFindings(func(w *findings) error { return f.find(ctx, s, split{from: q.From, to: q.To}, w) })
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := s.source.is(ctx, q.Stamp); err != nil {
-		found.close()
-		return nil, 0, err
-	}
-	return found.file, found.left, nil
-}
-
-// writeFindings has findings written to a file without a name.
-func (c *Clusters) writeFindings(find func(w *findings) error) (*findings, error) {
-	dir := c.config.Scratch
-	if dir != "" {
-		if err := os.MkdirAll(dir, 0700); err != nil {
-			return nil, err
+	return c.finder.Find(func(w *splits.Findings) error {
+		if err := f.find(ctx, s, split{from: q.From, to: q.To}, w); err != nil {
+			return err
 		}
-	}
-	f, err := index.Unnamed(dir, ".split-*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	found, err := note(f, maxFinder, find)
-	if err != nil {
-		found.close()
-		return nil, err
-	}
-	return found, nil
+		return s.source.is(ctx, q.Stamp)
+	})
 }
 
 // is reports whether the file of the source's path is of that version now. What was read

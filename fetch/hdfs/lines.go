@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"rankfs/fetch/index"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 )
 
@@ -32,7 +33,7 @@ var scanBuffers = sync.Pool{New: func() any { return new([1 << 20]byte) }}
 
 // lineFeeds finds the line feeds of a split: for each, how far it is from the
 // one before, or from the split's beginning.
-func lineFeeds(ctx context.Context, s *scan, p split, w *findings) error {
+func lineFeeds(ctx context.Context, s *scan, p split, w *splits.Findings) error {
 	buf := scanBuffers.Get().(*[1 << 20]byte)
 	defer scanBuffers.Put(buf)
 	r := s.source.open(ctx, s.files[p.file].path, p.from, p.to)
@@ -46,7 +47,7 @@ func lineFeeds(ctx context.Context, s *scan, p split, w *findings) error {
 				since += uint64(len(rest))
 				break
 			}
-			w.put(since + uint64(i))
+			w.Put(since + uint64(i))
 			rest, since = rest[i+1:], 0
 		}
 		if err == io.EOF {
@@ -59,9 +60,9 @@ func lineFeeds(ctx context.Context, s *scan, p split, w *findings) error {
 }
 
 // checkLineFeeds reports whether all are in the split.
-func checkLineFeeds(p split, _ int64, found *findings) error {
+func checkLineFeeds(p split, _ int64, found *splits.Findings) error {
 	for at := p.from; ; at++ {
-		distance, more, err := found.next()
+		distance, more, err := found.Next()
 		if err != nil || !more {
 			return err
 		}
@@ -84,7 +85,7 @@ type lineMaker struct {
 
 // merge adds the lines of a split, by the line feeds that were found in it. Splits come in the
 // order of the file; a line may begin in an earlier one.
-func (m *lineMaker) merge(p split, found *findings) error {
+func (m *lineMaker) merge(p split, found *splits.Findings) error {
 	if p.file != m.file {
 		if err := m.end(); err != nil {
 			return err
@@ -97,7 +98,7 @@ func (m *lineMaker) merge(p split, found *findings) error {
 	}
 	m.splits = append(m.splits, p)
 	for at := p.from; ; at++ {
-		distance, more, err := found.next()
+		distance, more, err := found.Next()
 		if err != nil || !more {
 			return err
 		}
@@ -160,9 +161,9 @@ func lineChunks() form {
 }
 
 // firstLine finds where the first line of a split begins, if one does.
-func firstLine(ctx context.Context, s *scan, p split, w *findings) error {
+func firstLine(ctx context.Context, s *scan, p split, w *splits.Findings) error {
 	if p.from == 0 {
-		w.put(0)
+		w.Put(0)
 		return nil
 	}
 	const most = 64 << 10 // to read at once: lines are mostly shorter
@@ -177,7 +178,7 @@ func firstLine(ctx context.Context, s *scan, p split, w *findings) error {
 			return err
 		}
 		if i := bytes.IndexByte(buf[:end-at], '\n'); i >= 0 {
-			w.put(uint64(at + int64(i) + 1))
+			w.Put(uint64(at + int64(i) + 1))
 			return nil
 		}
 		at = end
@@ -187,15 +188,15 @@ func firstLine(ctx context.Context, s *scan, p split, w *findings) error {
 
 // checkFirstLine reports whether there is one at most, and it begins in the split. A file
 // begins with a line.
-func checkFirstLine(p split, _ int64, found *findings) error {
-	begin, any, err := found.next()
+func checkFirstLine(p split, _ int64, found *splits.Findings) error {
+	begin, any, err := found.Next()
 	if err != nil {
 		return err
 	}
 	if !any && p.from > 0 {
 		return nil
 	}
-	_, more, err := found.next()
+	_, more, err := found.Next()
 	if inside := begin >= uint64(p.from) && begin < uint64(p.to); err != nil || !any || more || !inside || p.from == 0 && begin > 0 {
 		return fmt.Errorf("first line at %d of %v %w (%v)", begin, p, meta.ErrCorrupt, err)
 	}
@@ -210,8 +211,8 @@ type chunker struct {
 	file  uint32
 }
 
-func (c *chunker) merge(p split, found *findings) error {
-	begin, any, err := found.next()
+func (c *chunker) merge(p split, found *splits.Findings) error {
+	begin, any, err := found.Next()
 	if err != nil || !any {
 		return err
 	}

@@ -33,6 +33,6 @@ func (s *Source) Scan(ctx context.Context, b *index.Builder, done func(bytes, to
 		return "", stale(s.path, "files came, went or changed while they were read")
 	}
 	done(scan.total, scan.total)
-	scan.store.remove()
+	scan.kept.Remove()
 	return version, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"rankfs/fetch/index"
 	"rankfs/fetch/sequence"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 	"rankfs/meta/stall"
 )
@@ -26,7 +27,7 @@ func sequences() form {
 
 // values finds the length of each value of a split and, last, how far into the
 // file the split reaches.
-func values(ctx context.Context, s *scan, p split, w *findings) error {
+func values(ctx context.Context, s *scan, p split, w *splits.Findings) error {
 	f := s.files[p.file]
 	h, err := s.source.header(ctx, f.path, f.Size)
 	if err != nil {
@@ -36,10 +37,10 @@ func values(ctx context.Context, s *scan, p split, w *findings) error {
 	defer r.Close()
 	run := h.Split(r, f.Size, p.from, p.to)
 	err = run.Scan(ctx, func(_, length int64) error {
-		w.put(uint64(length))
+		w.Put(uint64(length))
 		return nil
 	})
-	w.put(uint64(run.Offset()))
+	w.Put(uint64(run.Offset()))
 	if err != nil {
 		return fmt.Errorf("%q: %w", f.path, err)
 	}
@@ -48,11 +49,11 @@ func values(ctx context.Context, s *scan, p split, w *findings) error {
 
 // checkValues reports whether values of such lengths can be of a split that reaches so
 // far. Whether they are shows when they are read.
-func checkValues(p split, size int64, found *findings) error {
+func checkValues(p split, size int64, found *splits.Findings) error {
 	const most = 1 << 47 // of a split, unpacked
 	total, end := uint64(0), uint64(0)
 	for n := 0; ; n++ {
-		v, more, err := found.next()
+		v, more, err := found.Next()
 		switch {
 		case err != nil:
 			return err
@@ -68,13 +69,13 @@ func checkValues(p split, size int64, found *findings) error {
 }
 
 // addValues enters a split as a file, and its values as records.
-func (s *scan) addValues(p split, found *findings) error {
+func (s *scan) addValues(p split, found *splits.Findings) error {
 	if row, ok := s.known[p.number]; ok {
 		return s.valuesAgain(p, row)
 	}
 	total, end, n := int64(0), int64(0), 0
 	for ; ; n++ {
-		v, more, err := found.next()
+		v, more, err := found.Next()
 		if err != nil {
 			return err
 		}
@@ -86,14 +87,14 @@ func (s *scan) addValues(p split, found *findings) error {
 	if n < 2 { // no values: a split within one large record
 		return nil
 	}
-	if err := found.rewind(); err != nil {
+	if err := found.Rewind(); err != nil {
 		return err
 	}
 	f := s.files[p.file]
 	id := s.b.AddFile(index.File{Path: f.path, Size: total, Stamp: f.stamp() + splitMark(p.from, p.to, end)})
 	s.b.BeginChunk(p.hosts...)
 	for at := int64(0); n > 1; n-- {
-		length, _, err := found.next()
+		length, _, err := found.Next()
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"rankfs/fetch/index"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 )
 
@@ -17,7 +18,7 @@ type Source struct {
 	path      string
 	form      form         // none, if it depends on whether the path is a file
 	earlier   *index.Index // of an earlier version, for Scan; may be nil
-	helpers   []index.Helper
+	helpers   []splits.Helper
 
 	// Set by Attach.
 	index  *index.Index
@@ -33,8 +34,8 @@ type form struct {
 	scan func(ctx context.Context, s *scan) error
 	// find writes what scan has to know of a split, and what check finds nothing wrong
 	// with. Both are nil if it has to know nothing.
-	find  func(ctx context.Context, s *scan, p split, w *findings) error
-	check func(p split, size int64, found *findings) error
+	find  func(ctx context.Context, s *scan, p split, w *splits.Findings) error
+	check func(p split, size int64, found *splits.Findings) error
 	// read reads what is wanted of one file.
 	read func(ctx context.Context, s *Source, want fileRead) error
 	// whole: a file can only be read as a whole, so all that is wanted of it is one read.
@@ -59,7 +60,7 @@ type scan struct {
 	files  []file
 	splits []split
 	total  int64
-	store  *store
+	kept   *splits.Store
 	known  map[int]uint32 // splits whose records the earlier index has: their rows there
 	b      *index.Builder
 

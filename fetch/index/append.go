@@ -1,22 +1,11 @@
 package index
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"sort"
 
 	"rankfs/meta"
 )
-
-// A Helper is another node that can look through parts of a source for the index that
-// this node makes. Find says in words of the source's own what to look through, and
-// writes what it found to w; after an error that may be a part of it. It may be called
-// concurrently, and what it writes is to be checked as far as it can be.
-type Helper struct {
-	Host string
-	Find func(ctx context.Context, what []byte, w io.Writer) error
-}
 
 // Append adds n records of another index, from first on, as Add and AddStride would
 // add them one by one. All are of one file in x, and become records of the given file

@@ -10,6 +10,7 @@ import (
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
 	"rankfs/fetch/index"
+	"rankfs/fetch/splits"
 	"rankfs/meta/state"
 )
 
@@ -35,7 +36,7 @@ type reusing interface {
 
 // A divided source has other nodes look through parts of it.
 type divided interface {
-	Divide(among []index.Helper)
+	Divide(among []splits.Helper)
 }
 
 // A madeOfStage source is a stage of the shuffle pool, which the cluster keeps while a dataset is
@@ -50,14 +51,14 @@ const maxHelpers = 16
 
 // helpers are other nodes that are up, are not drained and know the call. A node of the
 // release before would hang up, so none is asked while there may be one of those.
-func (c *Catalog) helpers() (all []index.Helper) {
+func (c *Catalog) helpers() (all []splits.Helper) {
 	if c.config.Find == nil || c.config.State.Version() < state.Splits {
 		return nil
 	}
 	for _, n := range c.config.State.Nodes() {
 		if n.Up && !n.Drained && n.ID != c.config.Self {
-			all = append(all, index.Helper{Host: n.Host, Find: func(ctx context.Context, what []byte, w io.Writer) error {
-				return c.config.Find(ctx, n.ID, what, w)
+			all = append(all, splits.Helper{Host: n.Host, Find: func(ctx context.Context, request []byte, w io.Writer) error {
+				return c.config.Find(ctx, n.ID, request, w)
 			}})
 		}
 	}

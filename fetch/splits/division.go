@@ -1,4 +1,4 @@
-package hdfs
+package splits
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 // is nothing else to read. A node reads 128 MiB in about a second.
 const overdue = 5 * time.Second
 
-// A division hands out the splits of a scan to readers, at this node and for
-// others, and gives their findings to the one that merges them, in order.
+// A division hands out the splits of a source to readers, at this node and for
+// others, and gives their findings to the one that merges them, in order. Splits go
+// by their numbers in the source.
 //
 // A split is handed out once, but for two reasons: another node did not read it, or has
 // had it for long while no reader here has anything else to read. Then it is read here, and
@@ -24,16 +25,17 @@ const overdue = 5 * time.Second
 // concurrently. The lock guards where each split is; a caller takes moved under it and waits
 // without it.
 type division struct {
-	splits []split
-	ahead  int
+	unknown []int      // the splits that are to be read
+	hosts   [][]string // of all splits of the source
+	ahead   int
 
 	mu struct {
 		sync.Mutex
-		merged   int                // splits before it are merged
-		seen     int                // splits before it were handed out, or are waiting
+		merged   int                // so many of unknown are merged
+		seen     int                // so many were handed out, or are waiting
 		waiting  []int              // to be read by any node
 		returned []int              // to be read here: another node did not
-		away     map[int]*lentSplit // at other nodes, by their place in splits
+		away     map[int]*lentSplit // at other nodes
 		found    map[int]result
 		moved    chan struct{} // closed when anything of this changes
 	}
@@ -41,7 +43,7 @@ type division struct {
 
 // A result has the findings of a split, or the error.
 type result struct {
-	found *findings
+	found *Findings
 	err   error
 }
 
@@ -52,8 +54,8 @@ type lentSplit struct {
 	cancel context.CancelFunc
 }
 
-func newDivision(splits []split, ahead int) *division {
-	d := &division{splits: splits, ahead: ahead}
+func newDivision(unknown []int, hosts [][]string, ahead int) *division {
+	d := &division{unknown: unknown, hosts: hosts, ahead: ahead}
 	d.mu.away, d.mu.found = make(map[int]*lentSplit), make(map[int]result)
 	d.mu.moved = make(chan struct{})
 	return d
@@ -61,14 +63,14 @@ func newDivision(splits []split, ahead int) *division {
 
 // take waits for a split to read at this node, one that it holds if there is such a one.
 // It returns false when ctx is done.
-func (d *division) take(ctx context.Context, host string) (split, bool) {
+func (d *division) take(ctx context.Context, host string) (i int, ok bool) {
 	for {
 		d.mu.Lock()
 		i, wait, ok := d.pickHere(host)
 		moved := d.mu.moved
 		d.mu.Unlock()
 		if ok {
-			return d.splits[i], true
+			return i, true
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -78,7 +80,7 @@ func (d *division) take(ctx context.Context, host string) (split, bool) {
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
-			return split{}, false
+			return 0, false
 		}
 	}
 }
@@ -86,7 +88,7 @@ func (d *division) take(ctx context.Context, host string) (split, bool) {
 // lend waits for a split that another node is to read, one that it holds if there is such
 // a one. The context is done when the split is wanted of it no longer. It returns false
 // when ctx is done.
-func (d *division) lend(ctx context.Context, host string) (context.Context, split, bool) {
+func (d *division) lend(ctx context.Context, host string) (asked context.Context, i int, ok bool) {
 	for {
 		d.mu.Lock()
 		i, ok := d.pick(host)
@@ -94,13 +96,13 @@ func (d *division) lend(ctx context.Context, host string) (context.Context, spli
 			asked, cancel := context.WithCancel(ctx)
 			d.mu.away[i] = &lentSplit{since: time.Now(), cancel: cancel}
 			d.mu.Unlock()
-			return asked, d.splits[i], true
+			return asked, i, true
 		}
 		moved := d.mu.moved
 		d.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return nil, split{}, false
+			return nil, 0, false
 		case <-moved:
 		}
 	}
@@ -123,14 +125,14 @@ func (d *division) pickHere(host string) (i int, wait time.Duration, ok bool) {
 // the first.
 func (d *division) pick(host string) (i int, ok bool) {
 	m := &d.mu
-	for ; m.seen < min(len(d.splits), m.merged+d.ahead); m.seen++ {
-		m.waiting = append(m.waiting, m.seen)
+	for ; m.seen < min(len(d.unknown), m.merged+d.ahead); m.seen++ {
+		m.waiting = append(m.waiting, d.unknown[m.seen])
 	}
 	if len(m.waiting) == 0 {
 		return 0, false
 	}
 	at := slices.IndexFunc(m.waiting, func(i int) bool {
-		return slices.ContainsFunc(d.splits[i].hosts, func(h string) bool { return meta.SameHost(h, host) })
+		return slices.ContainsFunc(d.hosts[i], func(h string) bool { return meta.SameHost(h, host) })
 	})
 	at = max(at, 0)
 	i = m.waiting[at]
@@ -140,7 +142,7 @@ func (d *division) pick(host string) (i int, ok bool) {
 
 // pickLate takes the first split that is overdue at another node and not read here yet.
 func (d *division) pickLate() (i int, wait time.Duration, ok bool) {
-	i, wait = len(d.splits), overdue
+	i, wait = len(d.hosts), overdue
 	for n, e := range d.mu.away {
 		if left := overdue - time.Since(e.since); e.here {
 			continue
@@ -156,22 +158,15 @@ func (d *division) pickLate() (i int, wait time.Duration, ok bool) {
 	return i, wait, ok
 }
 
-// place is where a split stands in splits.
-func (d *division) place(p split) int {
-	i, _ := slices.BinarySearchFunc(d.splits, p.number, func(p split, number int) int { return p.number - number })
-	return i
-}
-
 // put takes in what was found in a split, if nothing was before.
-func (d *division) put(p split, r result) {
+func (d *division) put(i int, r result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i := d.place(p)
 	if e := d.mu.away[i]; e != nil {
 		e.cancel()
 		delete(d.mu.away, i)
 	}
-	if _, twice := d.mu.found[i]; twice || i < d.mu.merged {
+	if _, twice := d.mu.found[i]; twice || d.isMerged(i) {
 		r.found.close()
 		return
 	}
@@ -179,11 +174,16 @@ func (d *division) put(p split, r result) {
 	d.move()
 }
 
+// isMerged reports whether a split is merged. mu is held.
+func (d *division) isMerged(i int) bool {
+	n := d.mu.merged
+	return n == len(d.unknown) || i < d.unknown[n]
+}
+
 // giveBack has a split read here that another node has not read.
-func (d *division) giveBack(p split) {
+func (d *division) giveBack(i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i := d.place(p)
 	e := d.mu.away[i]
 	if e == nil {
 		return
@@ -204,12 +204,13 @@ func (d *division) move() {
 }
 
 // next waits for what was found in the next split, which is merged from then on.
-func (d *division) next(ctx context.Context) (*findings, error) {
+func (d *division) next(ctx context.Context) (*Findings, error) {
 	for {
 		d.mu.Lock()
-		r, ok := d.mu.found[d.mu.merged]
+		i := d.unknown[d.mu.merged]
+		r, ok := d.mu.found[i]
 		if ok {
-			delete(d.mu.found, d.mu.merged)
+			delete(d.mu.found, i)
 			d.mu.merged++
 			d.move()
 		}

@@ -16,8 +16,8 @@ import (
 
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
-	"rankfs/fetch/index"
 	"rankfs/fetch/peers"
+	"rankfs/fetch/splits"
 	"rankfs/meta"
 	"rankfs/meta/wire"
 	"rankfs/test/cluster"
@@ -25,7 +25,7 @@ import (
 
 // helper is another node, which finds what find does, behind a server of its own. One
 // without find does not know the call.
-func helper(t *testing.T, find peers.Finder) index.Helper {
+func helper(t *testing.T, find peers.Finder) splits.Helper {
 	t.Helper()
 	calls := make(wire.Calls)
 	if find != nil {
@@ -51,13 +51,13 @@ func helper(t *testing.T, find peers.Finder) index.Helper {
 			t.Error(err)
 		}
 	})
-	return index.Helper{Host: "other", Find: func(ctx context.Context, what []byte, to io.Writer) error {
+	return splits.Helper{Host: "other", Find: func(ctx context.Context, what []byte, to io.Writer) error {
 		return peers.New(w, peers.Config{}).Find(ctx, "other", what, to)
 	}}
 }
 
 // says is a node that answers every question with the same, found or not.
-func says(numbers ...uint64) index.Helper {
+func says(numbers ...uint64) splits.Helper {
 	var b []byte
 	for _, n := range numbers {
 		b = binary.AppendUvarint(b, n)
@@ -65,15 +65,15 @@ func says(numbers ...uint64) index.Helper {
 	return answers(b)
 }
 
-func answers(b []byte) index.Helper {
-	return index.Helper{Host: "other", Find: func(_ context.Context, _ []byte, to io.Writer) error {
+func answers(b []byte) splits.Helper {
+	return splits.Helper{Host: "other", Find: func(_ context.Context, _ []byte, to io.Writer) error {
 		_, err := to.Write(b)
 		return err
 	}}
 }
 
 // indexed is the index of a source, made with the help of other nodes.
-func indexed(t *testing.T, k *hdfs.Clusters, uri string, helpers ...index.Helper) []byte {
+func indexed(t *testing.T, k *hdfs.Clusters, uri string, helpers ...splits.Helper) []byte {
 	t.Helper()
 	src, err := fetch.Open(uri, &fetch.Env{HDFS: k})
 	if err != nil {
@@ -115,18 +115,12 @@ func TestSplitsReadByOtherNodes(t *testing.T) {
 		nodes[i] = clusters(t, c, nil)
 	}
 	own := clusters(t, c, nil)
-	other := func(i int) index.Helper { return helper(t, nodes[i].Find) }
+	other := func(i int) splits.Helper { return helper(t, nodes[i].Find) }
 	longer := func(ctx context.Context, what []byte) (*os.File, int64, error) {
 		f, size, err := nodes[0].Find(ctx, what)
 		return f, size + 100, err // breaks off in the middle
 	}
-	silent := func(ctx context.Context, _ []byte) (*os.File, int64, error) {
-		<-ctx.Done()
-		return nil, 0, ctx.Err()
-	}
-	failing := func(err error) peers.Finder {
-		return func(context.Context, []byte) (*os.File, int64, error) { return nil, 0, err }
-	}
+	elsewhere := func(context.Context, []byte) (*os.File, int64, error) { return nil, 0, meta.ErrStale }
 	for _, as := range []string{"lines", "chunks", "sequence"} {
 		uri := "hdfs://rankfs" + dir + "/lines?as=" + as
 		if as == "sequence" {
@@ -135,21 +129,17 @@ func TestSplitsReadByOtherNodes(t *testing.T) {
 		want := indexed(t, own, uri)
 		for _, test := range []struct {
 			name    string
-			helpers []index.Helper
+			helpers []splits.Helper
 			help    int // how many of them are of use
 		}{
-			{"one other", []index.Helper{other(0)}, 1},
-			{"three others", []index.Helper{other(0), other(1), other(2)}, 3},
-			{"one breaks off in the middle", []index.Helper{other(1), helper(t, longer)}, 1},
-			{"one is silent", []index.Helper{other(1), helper(t, silent)}, 1},
-			{"one is busy", []index.Helper{other(1), helper(t, failing(meta.ErrBusy))}, 1},
-			{"one sees another version", []index.Helper{other(1), helper(t, failing(meta.ErrStale))}, 1},
-			{"one is of the release before", []index.Helper{helper(t, nil)}, 0},
-			{"numbers behind the end", []index.Helper{says(1 << 40)}, 0},
-			{"numbers that wrap", []index.Helper{says(1, 1<<64-1, 1)}, 0},
-			{"more than there can be", []index.Helper{answers(make([]byte, block+1))}, 0},
-			{"half a number", []index.Helper{answers([]byte{0x80})}, 0},
-			{"no number", []index.Helper{answers(bytes.Repeat([]byte{0xff}, 20))}, 0},
+			{"one other", []splits.Helper{other(0)}, 1},
+			{"three others", []splits.Helper{other(0), other(1), other(2)}, 3},
+			{"one breaks off in the middle", []splits.Helper{other(1), helper(t, longer)}, 1},
+			{"one sees another version", []splits.Helper{other(1), helper(t, elsewhere)}, 1},
+			{"one is of the release before", []splits.Helper{helper(t, nil)}, 0},
+			{"numbers behind the end", []splits.Helper{says(1 << 40)}, 0},
+			{"numbers that wrap", []splits.Helper{says(1, 1<<64-1, 1)}, 0},
+			{"more than there can be", []splits.Helper{answers(make([]byte, block+1))}, 0},
 		} {
 			t.Run(as+", "+test.name, func(t *testing.T) {
 				before := nodes[1].Stats().Bytes
@@ -172,7 +162,7 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 	content := bytes.Repeat([]byte("a line of 24 characters\n"), 40*block/24)
 	c.Host("data1").Put(t, path, content, 2, block)
 	var what atomic.Pointer[[]byte]
-	indexed(t, clusters(t, c, nil), "hdfs://rankfs"+path+"?as=lines", index.Helper{Find: func(_ context.Context, q []byte, _ io.Writer) error {
+	indexed(t, clusters(t, c, nil), "hdfs://rankfs"+path+"?as=lines", splits.Helper{Find: func(_ context.Context, q []byte, _ io.Writer) error {
 		what.Store(&q)
 		return errors.ErrUnsupported
 	}})

@@ -1,4 +1,4 @@
-package hdfs_test
+package splits
 
 import (
 	"context"
@@ -7,33 +7,45 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"rankfs/fetch/hdfs"
 )
+
+// numbered is a division of n splits, the first of them on these hosts.
+func numbered(n, ahead int, hosts ...string) *division {
+	all, on := make([]int, n), make([][]string, n)
+	for i := range all {
+		all[i] = i
+		if i < len(hosts) {
+			on[i] = hosts[i : i+1]
+		}
+	}
+	return newDivision(all, on, ahead)
+}
 
 // A split is read here once another node has had it for long, and not before; what is
 // found first counts.
 func TestOverdueSplits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := hdfs.NewDivision(4, 8, "a", "b")
-		_, lent, _ := d.Lend(t.Context(), "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d := numbered(4, 8, "a", "b")
+		_, lent, _ := d.lend(ctx, "b")
 		if lent != 1 {
 			t.Fatalf("b gets split %d, want one that it holds", lent)
 		}
 		for _, want := range []int{0, 2, 3} {
-			if got, ok := d.Take(t.Context(), "a"); !ok || got != want {
+			if got, ok := d.take(ctx, "a"); !ok || got != want {
 				t.Fatalf("this node gets split %d, want %d", got, want)
 			}
-			d.Put(want, nil)
+			d.put(want, result{})
 		}
 		begin := time.Now()
-		if got, ok := d.Take(t.Context(), "a"); !ok || got != lent || time.Since(begin) != hdfs.Overdue {
-			t.Fatalf("after %v split %d is to be read here, want %d after %v", time.Since(begin), got, lent, hdfs.Overdue)
+		if got, ok := d.take(ctx, "a"); !ok || got != lent || time.Since(begin) != overdue {
+			t.Fatalf("after %v split %d is to be read here, want %d after %v", time.Since(begin), got, lent, overdue)
 		}
-		d.Put(lent, nil)
-		d.Put(lent, errors.New("the other node says this later"))
+		d.put(lent, result{})
+		d.put(lent, result{nil, errors.New("the other node says this later")})
 		for i := range 4 {
-			if err := d.Next(t.Context()); err != nil {
+			if _, err := d.next(ctx); err != nil {
 				t.Errorf("split %d: %v", i, err)
 			}
 		}
@@ -43,16 +55,16 @@ func TestOverdueSplits(t *testing.T) {
 // What another node did not read is read here, before the rest and by no third node.
 func TestReturnedSplits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := hdfs.NewDivision(3, 8, "a", "a", "a")
-		asked, lent, _ := d.Lend(t.Context(), "b")
-		d.GiveBack(lent)
+		d := numbered(3, 8, "a", "a", "a")
+		asked, lent, _ := d.lend(t.Context(), "b")
+		d.giveBack(lent)
 		if asked.Err() == nil {
 			t.Error("the node is still asked")
 		}
-		if _, next, _ := d.Lend(t.Context(), "c"); next != 1 {
+		if _, next, _ := d.lend(t.Context(), "c"); next != 1 {
 			t.Errorf("another node gets split %d, want 1", next)
 		}
-		if got, _ := d.Take(t.Context(), "a"); got != lent {
+		if got, _ := d.take(t.Context(), "a"); got != lent {
 			t.Errorf("this node gets split %d, want %d", got, lent)
 		}
 	})
@@ -62,27 +74,27 @@ func TestReturnedSplits(t *testing.T) {
 func TestSplitsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		d := hdfs.NewDivision(5, 2, "a")
+		d := numbered(5, 2, "a")
 		for want := range 2 {
-			if got, _ := d.Take(ctx, "a"); got != want {
+			if got, _ := d.take(ctx, "a"); got != want {
 				t.Fatalf("split %d, want %d", got, want)
 			}
 		}
 		third := make(chan bool)
-		go func() { _, ok := d.Take(ctx, "a"); third <- ok }()
+		go func() { _, ok := d.take(ctx, "a"); third <- ok }()
 		synctest.Wait()
 		select {
 		case <-third:
 			t.Fatal("a third split is handed out")
 		default:
 		}
-		d.Put(0, nil)
-		if err := d.Next(ctx); err != nil || !<-third {
+		d.put(0, result{})
+		if _, err := d.next(ctx); err != nil || !<-third {
 			t.Fatalf("no split when there is room, %v", err)
 		}
-		go func() { _, ok := d.Take(ctx, "a"); third <- ok }()
-		go func() { _, _, ok := d.Lend(ctx, "b"); third <- ok }()
-		go func() { third <- d.Next(ctx) == nil }()
+		go func() { _, ok := d.take(ctx, "a"); third <- ok }()
+		go func() { _, _, ok := d.lend(ctx, "b"); third <- ok }()
+		go func() { _, err := d.next(ctx); third <- err == nil }()
 		synctest.Wait()
 		cancel()
 		for range 3 {
@@ -95,7 +107,7 @@ func TestSplitsAhead(t *testing.T) {
 
 // Findings that come twice, or too late, are closed.
 func TestFindingsAreClosed(t *testing.T) {
-	d := hdfs.NewDivision(2, 8)
+	d := numbered(2, 8)
 	var files []*os.File
 	for range 3 {
 		f, err := os.Open(os.DevNull)
@@ -104,14 +116,14 @@ func TestFindingsAreClosed(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	d.PutFile(1, files[0])
-	d.PutFile(1, files[1])
-	d.Put(0, nil)
-	if err := d.Next(t.Context()); err != nil {
+	d.put(1, result{&Findings{file: files[0]}, nil})
+	d.put(1, result{&Findings{file: files[1]}, nil})
+	d.put(0, result{})
+	if _, err := d.next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.PutFile(0, files[2])
-	d.Close()
+	d.put(0, result{&Findings{file: files[2]}, nil})
+	d.close()
 	for i, f := range files {
 		if err := f.Close(); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("file %d is open: %v", i, err)
