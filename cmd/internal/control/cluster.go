@@ -83,24 +83,6 @@ type Leaving struct {
 	Stuck string `json:"stuck,omitempty"` // why they get none, and what to do
 }
 
-// A NodeStatus is one node of the cluster, and what it says of itself; no NodeSummary, and why,
-// if it does not answer.
-type NodeStatus struct {
-	Member
-	*NodeSummary
-	Error string `json:"error,omitempty"`
-}
-
-// A NodeSummary is a node's status in short.
-type NodeSummary struct {
-	Version string  `json:"version"`
-	Readers int     `json:"readers"`                 // as in Counters
-	Plans   *int    `json:"settled_plans,omitempty"` // that the node knows, and the term of Raft that it is in;
-	Term    *uint64 `json:"term,omitempty"`          // a node of an earlier release says neither
-	Tiers   []Tier  `json:"tiers"`
-	Faults  []Fault `json:"faults"`
-}
-
 // Leases are the ranks and batches that the readers of one node hold. They have no end by the
 // clock. A rank is a node's until it is opened on another one, or its job is the oldest of
 // too many. A batch of a queue is a reader's until it takes the next one, closes the queue or

@@ -45,6 +45,15 @@ func Unreadable(name, reason string) string {
 	return fmt.Sprintf("dataset %s cannot be read: %s", name, reason)
 }
 
+// A ViewName names a view, in every answer.
+type ViewName struct {
+	View string `json:"view"`      // the shortest name that it has
+	Full string `json:"full_view"` // with all options
+}
+
+// NameOf names a view by the shortest name that it has, and with all options.
+func NameOf(short, full string) ViewName { return ViewName{View: short, Full: full} }
+
 // An ExplainRequest asks what the name of a view stands for, and, with a number of nodes,
 // what each needs of memory if its ranks are spread over them.
 type ExplainRequest struct {

@@ -26,6 +26,31 @@ type Status struct {
 	Warnings    []string    `json:"warnings,omitempty"` // what each fault is
 }
 
+// A Fault is something that is not as it should be. /.rankfs/health has a line for each.
+type Fault struct {
+	Since time.Time `json:"since"`
+	Kind  string    `json:"kind"` // a word, as leader or disk
+	What  string    `json:"what"`
+}
+
+// A Tier is a place where slabs live. Bytes are real ones, with those of
+// slabs that are deleted but still mapped by a rank.
+type Tier struct {
+	Name   string `json:"name"` // "ram", "nvme"
+	Where  string `json:"where"`
+	Budget int64  `json:"budget"`
+	Used   int64  `json:"used"`
+	Dying  int64  `json:"dying"`            // part of Used: discarded, but a rank still maps it
+	Copies int64  `json:"copies,omitempty"` // part of Used: of source files, on nvme
+	Slabs  int    `json:"slabs"`
+	State  string `json:"state"`           // "ok", or what is wrong
+	Empty  string `json:"empty,omitempty"` // why nothing is in it, though nothing is wrong
+
+	Damaged uint64 `json:"damaged,omitempty"` // slabs that did not match their checksum, and were not served
+	Lost    uint64 `json:"lost,omitempty"`    // slabs whose file was removed by something else
+	Failed  uint64 `json:"failed,omitempty"`  // slabs that the disk could not read
+}
+
 // Passthrough says whether the kernel reads batches without the daemon.
 type Passthrough struct {
 	On     bool   `json:"on"`
@@ -72,6 +97,24 @@ type Peer struct {
 	Received Traffic `json:"received"`
 	Sent     Traffic `json:"sent"`
 	BackOff  float64 `json:"back_off_seconds,omitempty"` // seconds for which it is not asked, having failed several times in a row
+}
+
+// A NodeStatus is one node of the cluster, and what it says of itself; no NodeSummary, and why,
+// if it does not answer.
+type NodeStatus struct {
+	Member
+	*NodeSummary
+	Error string `json:"error,omitempty"`
+}
+
+// A NodeSummary is a node's status in short.
+type NodeSummary struct {
+	Version string  `json:"version"`
+	Readers int     `json:"readers"`                 // as in Counters
+	Plans   *int    `json:"settled_plans,omitempty"` // that the node knows, and the term of Raft that it is in;
+	Term    *uint64 `json:"term,omitempty"`          // a node of an earlier release says neither
+	Tiers   []Tier  `json:"tiers"`
+	Faults  []Fault `json:"faults"`
 }
 
 // Status asks for the state of the daemon.
