@@ -2,6 +2,8 @@ package fs
 
 import (
 	"context"
+	"errors"
+	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -115,6 +117,22 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 	from := min(input.Offset, uint64(len(h.text)))
 	to := min(from+uint64(len(buf)), uint64(len(h.text)))
 	return fuse.ReadResultData(h.text[from:to]), fuse.OK
+}
+
+func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading, buf []byte) (fuse.ReadResult, fuse.Status) {
+	data, err := r.read(requestContext(cancel), buf, input.Flags&syscall.O_NONBLOCK == 0)
+	if err == nil {
+		return fuse.ReadResultData(data), fuse.OK
+	}
+	if errors.Is(err, syscall.EAGAIN) { // the reader chose not to wait: no error
+		t.watch(r)
+		return nil, fuse.EAGAIN
+	}
+	name := nameQueue
+	if n, ok := t.views.byIno(input.NodeId); ok {
+		name = n.path()
+	}
+	return nil, t.errno("read queue", name, err)
 }
 
 // readOffsets makes the requested part of a record table.
