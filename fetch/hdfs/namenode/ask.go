@@ -77,6 +77,12 @@ func (c *Client) ask(ctx context.Context, method string, req proto.Message) (add
 	return addr, body, err
 }
 
+// everywhere reports whether a method can be asked in every way, so that it says
+// something of all of them that none answers.
+func (c *Client) everywhere(method string) bool {
+	return len(c.webs) == 0 || webCalls[method] != nil
+}
+
 // goAround is ask, whatever is known of namenodes.
 func (c *Client) goAround(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
 	n := len(c.config.Addresses)

@@ -57,6 +57,18 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
+// Outage is why no namenode answers, nil if one does as far as is known.
+func (c *Client) Outage() error { return c.outage.cause() }
+
+// NoTicket is why there was no Kerberos ticket when one was last needed, nil if there was, or
+// none is.
+func (c *Client) NoTicket() error {
+	if c.user.tickets == nil {
+		return nil
+	}
+	return c.user.tickets.none.cause()
+}
+
 // Close ends all connections and the calls on them.
 func (c *Client) Close() error {
 	c.mu.Lock()
