@@ -62,3 +62,11 @@ func (w *worded) Unwrap() []error { return []error{w.kind, w.words} }
 func OutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
+
+// clip keeps the error about an endless word short.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "..."
+	}
+	return s
+}

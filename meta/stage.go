@@ -178,6 +178,15 @@ func (s *Stage) set(key, value string) (err error) {
 	return err
 }
 
+// count is a value of a spec that says how many.
+func count(key, value string, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(value, 10, 64)
+	if err != nil || n < 1 || n > most {
+		return 0, fmt.Errorf("%s=%s in spec %w: write a number from 1 to %d", key, clip(value), ErrInvalid, most)
+	}
+	return n, nil
+}
+
 // String is the text that is equal for equal stages.
 func (s Stage) String() string {
 	var b strings.Builder
