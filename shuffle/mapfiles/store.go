@@ -2,6 +2,8 @@ package mapfiles
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -33,6 +35,20 @@ func (s Store) Path(name string) string { return filepath.Join(s.root.Name(), na
 // OpenFile does what that of an os.Root does.
 func (s Store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return openOwn(s.Path(name), flag, perm)
+}
+
+// openOwn opens a file that only the daemon can name, by one system call: a part has
+// a file of each of its maps, and a root would open each of the directories on the way.
+func openOwn(path string, flag int, perm os.FileMode) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW, uint32(perm))
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
 }
 
 // Lstat does what that of an os.Root does.
