@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
-	"rankfs/shuffle/placement"
 )
 
 // An agreed has the cluster's state, as far as this node knows it, and sends the cluster
@@ -98,36 +96,6 @@ func nameOf(j state.PoolJob, g state.PoolStage) state.StageName {
 	return state.StageName{Job: j.Name, Name: g.Name, Number: g.Number}
 }
 
-// up are the nodes that are.
-func up(nodes []placement.Node) map[string]bool {
-	all := make(map[string]bool)
-	for _, n := range nodes {
-		all[n.ID] = true
-	}
-	return all
-}
-
-// activeNodes are the nodes that are up, and are not drained.
-func activeNodes(nodes []placement.Node) map[string]bool {
-	return up(slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.Leaves }))
-}
-
-// those are the nodes of a list that are in a set.
-func those(ids []string, in map[string]bool) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !in[id] })
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // notEmpty is the error of a command that forgets what is empty. Something may have come
 // after this node looked.
 func notEmpty(err error) error {
@@ -136,6 +104,3 @@ func notEmpty(err error) error {
 	}
 	return err
 }
-
-// cause is why a context of a request has ended.
-func cause(ctx context.Context) error { return cmp.Or(ctx.Err(), context.Canceled) }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"rankfs/meta/state"
-	"rankfs/shuffle/placement"
 )
 
 // A node takes no more copies when less than one part in leastFree of what it has for the
@@ -31,25 +30,6 @@ func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 		least *= 2
 	}
 	return bytes, free < least
-}
-
-// Keepers are the nodes that are up, as placement knows them. One has room that has said so,
-// unless it is full or drained. Of self, which is empty on a guest, what is written there is
-// kept whatever it has said.
-func Keepers(nodes []state.Node, self string) (all []placement.Node) {
-	for _, n := range nodes {
-		room := n.Pool
-		switch {
-		case n.Drained, n.PoolFull && n.ID != self:
-			room = 0
-		case n.ID == self:
-			room = max(1, room)
-		}
-		if n.Up {
-			all = append(all, placement.Node{ID: n.ID, Host: n.Host, Room: room, Leaves: n.Drained})
-		}
-	}
-	return all
 }
 
 // JobsAndMaps are those that the cluster has.
@@ -108,16 +88,4 @@ func commitsOf(s JobsAndMaps) iter.Seq2[state.PoolStage, state.Commit] {
 			}
 		}
 	}
-}
-
-// Hosts is the number of hosts that may ever have a copy: those that have something for the pool, also
-// while they are full or down.
-func Hosts(nodes []state.Node) int {
-	all := make(map[string]bool)
-	for _, n := range nodes {
-		if n.Pool > 0 && !n.Drained {
-			all[n.Host] = true
-		}
-	}
-	return len(all)
 }
