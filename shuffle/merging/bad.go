@@ -20,12 +20,17 @@ func (b *badPiece) Error() string {
 
 func (b *badPiece) Unwrap() error { return meta.ErrCorrupt }
 
-// find has its nodes look at their copies. One that does not give it up is asked no more.
+// find has its nodes look at their copies. If one gives its copy up, that may be all that was
+// wrong, and the others are asked again; else none of them is asked any more.
 func (b *badPiece) find(ctx context.Context, failed *Failures) {
-	for _, node := range b.nodes {
-		err := b.of.Look(ctx, b.i, node)
-		if !b.of.GaveUp(ctx, b.i, node) {
-			failed.Add(node, errors.Join(b, err))
+	errs, gave := make([]error, len(b.nodes)), false
+	for i, node := range b.nodes {
+		errs[i] = b.of.Look(ctx, b.i, node)
+		gave = b.of.GaveUp(ctx, b.i, node) || gave
+	}
+	for i, node := range b.nodes {
+		if !gave {
+			failed.Add(node, errors.Join(b, errs[i]))
 		}
 	}
 }
