@@ -322,7 +322,7 @@ static inline int rankfs_end(struct rankfs_attempt *a)
 }
 
 /* rankfs_commit makes an attempt the map, unless another was before it: then this one is
- * discarded, which is no error. With ETIMEDOUT nobody can say yet what became of it: call
+ * discarded, which is no error. With ETIMEDOUT it is not known yet what became of it: call
  * again to learn. After another error call again, or rankfs_discard. */
 static inline int rankfs_commit(struct rankfs_attempt *a)
 {

@@ -42,7 +42,7 @@ func (n *fakeNode) queue(name string) (control.Queue, error) {
 	if _, options, _ := meta.SplitView(name); options == "odd" {
 		return control.Queue{}, fmt.Errorf("view option %q %w: use key=value, each key once", options, meta.ErrInvalid)
 	}
-	return control.Queue{}, fmt.Errorf("queue of %s %w: nobody has read it yet", name, meta.ErrNotExist)
+	return control.Queue{}, fmt.Errorf("queue of %s %w: no rank has read it yet", name, meta.ErrNotExist)
 }
 
 func (n *fakeNode) Queue(name string) (control.QueueDetail, error) {

@@ -134,9 +134,9 @@ batches, or change that. A queue that has begun keeps its own; see: rankfs queue
 
   flow         a division of what is left among the nodes, so that all end at
                once with as much read locally as can be, made anew as the
-               readers' speeds show; who would only be late waits
+               readers' speeds show; a reader that would only be late waits
   probability  drawn at random, what its other holders will come to last with
-               the highest probability (Algorithm 1 of DL-MPI); nobody waits
+               the highest probability (Algorithm 1 of DL-MPI); no reader waits
 
 With either a reader gets a batch that its host has, as long as there is one.`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -28,7 +28,7 @@ func (p *program) shuffleCommand() *cobra.Command {
 		Use:   "shuffle",
 		Short: "See the jobs of the shuffle pool, seal and reset stages",
 		Long: `See the jobs of the shuffle pool, and what of each stage is committed, where its
-copies are and who waits for it; seal a stage, or begin it anew.
+copies are and which readers wait for it; seal a stage, or begin it anew.
 
 A job is a directory of DIR/shuffle, a stage one of a job. Making and removing
 them is mkdir and rm -r as well. A job is its owner's alone; root gets at all.`,
@@ -54,7 +54,7 @@ the spec of the stage:
   weight=N    of work for it, beside that for other jobs; 100 at most (100)
   compress=lz4, compress=zstd
               compress what goes between nodes (none)
-  ttl=TIME    the job goes when nobody has used it for so long (24h)
+  ttl=TIME    the job goes when it was not used for so long (24h)
 
 With record=line, record=fixed:BYTES or record=sizes the pool divides maps by the
 hashes of keys, and puts their records in order:
@@ -191,8 +191,8 @@ func (p shuffleCommands) show() *cobra.Command {
 		Use:   "show JOB[/STAGE]",
 		Short: "Show the stages of a job, or how one of them is",
 		Long: `Show the stages of a job; or of one stage what is committed, where its copies are,
-who waits on this node for a part and for which maps, and what was refused last
-here and why.`,
+which readers wait on this node for a part and for which maps, and what was
+refused last here and why.`,
 		Args:              wants("JOB[/STAGE]"),
 		ValidArgsFunction: p.names,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -293,7 +293,7 @@ func writePartStall(w io.Writer, g control.PoolStageDetail, now time.Time) {
 	}
 	fmt.Fprint(w, "\n\n")
 	if len(g.Waits) == 0 {
-		fmt.Fprintln(w, "nobody on this node waits for a part of it")
+		fmt.Fprintln(w, "no reader on this node waits for a part of it")
 		return
 	}
 	writePartWaits(w, g, now)
@@ -303,8 +303,8 @@ func (p shuffleCommands) seal() *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal JOB/STAGE",
 		Short: "Say that no more maps come: readers of parts go on",
-		Long: `Say that no more maps come to a stage whose spec has no maps=. Who waits for a part
-gets what is committed, and later commits are refused. A stage with maps= is
+		Long: `Say that no more maps come to a stage whose spec has no maps=. A reader that waits
+for a part gets what is committed, and later commits are refused. A stage with maps= is
 sealed by the last of its commits.`,
 		Args:              wants("JOB/STAGE"),
 		ValidArgsFunction: p.names,

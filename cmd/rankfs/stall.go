@@ -25,8 +25,8 @@ for, and what would remove that. Each node of a cluster tells of its own ranks.
 A rank's time goes from its first open to its last, without gaps of more than a
 minute. What would remove the waits is an estimate from what was measured.
 
-Of a stage of the shuffle pool, JOB/STAGE, show who waits on this node for a part,
-and for which maps.
+Of a stage of the shuffle pool, JOB/STAGE, show which readers wait on this node for
+a part, and for which maps.
 
   rankfs stall train
   rankfs stall train@ranks=16 --ranks`,

@@ -74,7 +74,7 @@ func holders(e *mounts.BusyError) string {
 	do := "stop these processes"
 	switch {
 	case len(e.Holders) == 0:
-		do = "nobody was found who has it open; try again"
+		do = "no process was found that has it open; try again"
 	case e.More:
 		b.WriteString("and others\n")
 	}

@@ -17,8 +17,8 @@ func TestHoldersAreTold(t *testing.T) {
 	}{
 		{one, false, "pid 7 (cat): open file, mapped file\nstop these processes, or detach it with: rankfs umount --lazy /mnt"},
 		{one, true, "pid 7 (cat): open file, mapped file\nand others\nstop these processes, or detach it with: rankfs umount --lazy /mnt"},
-		{nil, false, "nobody was found who has it open; try again, or detach it with: rankfs umount --lazy /mnt"},
-		{nil, true, "nobody was found who has it open; try again, or detach it with: rankfs umount --lazy /mnt"},
+		{nil, false, "no process was found that has it open; try again, or detach it with: rankfs umount --lazy /mnt"},
+		{nil, true, "no process was found that has it open; try again, or detach it with: rankfs umount --lazy /mnt"},
 	} {
 		if got := holders(&mounts.BusyError{Mount: "/mnt", Holders: c.holders, More: c.more}); got != c.want {
 			t.Errorf("%v, more %v: %q, want %q", c.holders, c.more, got, c.want)

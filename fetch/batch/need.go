@@ -22,7 +22,7 @@ const mostLooked = 1 << 16
 // mostNeeded is more than any memory, and has room to be added to itself.
 const mostNeeded = 1 << 61
 
-// Need looks what ranks of a view need that sit in blocks of so many. Who reads what of
+// Need looks what ranks of a view need that sit in blocks of so many. Which rank reads what of
 // a step is taken to follow from positions, so nothing is divided for it.
 func (v *Version) Need(view meta.View, ranks uint64) Need {
 	p := plan.New(view, v.Plans)

@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 		{"nothing there", "hdfs://rankfs" + dir + "/none", meta.ErrNotExist, dir + "/none"},
 		{"no match", "hdfs://rankfs" + dir + "/none-*", meta.ErrNotExist, "no files"},
 		{"an empty directory", "hdfs://rankfs" + dir + "/empty", meta.ErrNotExist, "no files"},
-		{"nobody there", "hdfs://data3:1" + dir + "/plain/f", meta.ErrBusy, "nobody listens there"},
+		{"nothing there", "hdfs://data3:1" + dir + "/plain/f", meta.ErrBusy, "nothing listens there"},
 		{"no such host", "hdfs://nosuchhost:8020" + dir + "/plain/f", meta.ErrBusy, `host name "nosuchhost"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -221,7 +221,7 @@ func (b *Builder) Note(key, value string) {
 // Uncounted notes that each record is a chunk of what, and that the scan has not
 // counted what the chunks hold.
 func (b *Builder) Uncounted(what string) {
-	b.Note(uncounted, "each is a chunk of "+what+", which nobody has counted")
+	b.Note(uncounted, "each is a chunk of "+what+", which were not counted")
 }
 
 // Rack notes the rack of a host. If a host has several, the first by name counts.

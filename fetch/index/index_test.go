@@ -124,7 +124,7 @@ func TestUncounted(t *testing.T) {
 		t.Error("records are not counted")
 	}
 	x := open(t, build(t, func(b *index.Builder) { b.Uncounted("lines") }))
-	if want := "each is a chunk of lines, which nobody has counted"; x.CountsRecords() || x.Notes()["records"] != want {
+	if want := "each is a chunk of lines, which were not counted"; x.CountsRecords() || x.Notes()["records"] != want {
 		t.Errorf("notes %q", x.Notes())
 	}
 }

@@ -48,7 +48,7 @@ func (u *upgrade) goOver(ctx context.Context) {
 	_, err := u.executor.apply(ctx, u.config.itself(), &state.Upgrade{To: to, Nodes: nodes})
 	if u.warnings.told(notYet(to), "", err) {
 		u.config.Log.Info("all nodes are of this release: the cluster takes commands of its version from now on; "+
-			"tokens made before let nobody in any more, and all nodes there are are operators", "version", to)
+			"tokens made before let no node in any more, and all nodes there are are operators", "version", to)
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 	"rankfs/meta"
 )
 
-const nobody = "0000000000000000"
+const noID = "0000000000000000"
 
 const maxText = 256 // bytes of a host, an address, a fingerprint, a policy
 
 // checkID returns an error unless s can be a node's id. All zeros stand for no node.
 func checkID(s string) error {
-	if len(s) != 16 || !isHex(s) || s == nobody {
+	if len(s) != 16 || !isHex(s) || s == noID {
 		return fmt.Errorf("node id %q %w: use 16 lower-case hexadecimal digits, not all zero", s, meta.ErrInvalid)
 	}
 	return nil

@@ -103,7 +103,7 @@ func (t *nodes) letsGo(c Leave) (rest []string, err error) {
 	up := len(rest)
 	switch {
 	case len(voters) == 1:
-		err = fmt.Errorf("node %s %w: it has the only vote, and nobody could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
+		err = fmt.Errorf("node %s %w: it has the only vote, and no node could lead without it; have others join first, so that three vote", id, meta.ErrBusy)
 	case 2*up <= len(voters) && 2*(up+left) > len(voters):
 		err = fmt.Errorf("node %s %w: a node that was removed is a voter still, as the votes change one by one; try again in a moment", id, meta.ErrBusy)
 	case 2*up <= len(voters) && up == len(voters)-1 && t.couldVote(voters):

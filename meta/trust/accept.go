@@ -102,8 +102,8 @@ func greetingFor(why reason) byte {
 		return greetWelcome
 	case refusedRevoked:
 		return greetRevoked
-	case refusedNobody:
-		return greetNobody
+	case refusedUnserved:
+		return greetNone
 	}
 	return greetBusy
 }

@@ -80,7 +80,7 @@ func TestDialRefused(t *testing.T) {
 		{name: "clock of the other ahead", setUp: func(a, b *node) { b.clock.move(week) }, is: meta.ErrDenied, says: "bad certificate", why: "certificate"},
 		{name: "clock of the other behind", setUp: func(a, b *node) { b.clock.move(-week) }, is: meta.ErrDenied, says: "bad certificate", why: "certificate"},
 		{name: "ten years later", setUp: func(a, b *node) { a.clock.move(520 * week); b.clock.move(520 * week) }, is: meta.ErrDenied, says: "set the clocks"},
-		{name: "nobody listens", setUp: func(a, b *node) { b.Listener(trust.Call).Close() }, is: meta.ErrUnavailable, says: "nobody listens", why: "nobody"},
+		{name: "nothing listens", setUp: func(a, b *node) { b.Listener(trust.Call).Close() }, is: meta.ErrUnavailable, says: "nothing listens", why: "unserved"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestDialRefused(t *testing.T) {
 				dialler = row.by
 			}
 			a := dialler.node(t, 1)
-			if row.setUp == nil || row.why != "nobody" {
+			if row.setUp == nil || row.why != "unserved" {
 				b.echo(t, trust.Call)
 			}
 			if row.setUp != nil {
@@ -163,10 +163,10 @@ func TestDialStrangers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("nothing listens", func(t *testing.T) {
 		_, err := a.Dial(t.Context(), "127.0.0.1:1", "", trust.Call)
 		wants(t, err, meta.ErrUnavailable)
-		if want := "dial rankfs-call/1 at 127.0.0.1:1: nobody listens there; is a rankfs mounted there, with --listen at that address?"; err == nil || err.Error() != want {
+		if want := "dial rankfs-call/1 at 127.0.0.1:1: nothing listens there; is a rankfs mounted there, with --listen at that address?"; err == nil || err.Error() != want {
 			t.Errorf("error is %v, want %v", err, want)
 		}
 	})

@@ -37,7 +37,7 @@ func (p *Port) reserve(protocol Protocol) (*arrivals, reason) {
 	l := p.mu.listeners[protocol]
 	switch {
 	case l == nil || l.shutdown:
-		return nil, refusedNobody
+		return nil, refusedUnserved
 	case l.waiting >= cap(l.queue):
 		return nil, refusedWaiting
 	}

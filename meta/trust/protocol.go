@@ -26,7 +26,7 @@ const (
 	greetWelcome = 'w'
 	greetRevoked = 'r' // of the cluster, but not let in
 	greetBusy    = 'b' // too many connections
-	greetNobody  = 'n' // no listener for the protocol
+	greetNone    = 'n' // no listener for the protocol
 )
 
 // ErrRemoved is the answer to a node that was removed from its cluster.
@@ -42,8 +42,8 @@ func greeted(b byte) error {
 		return ErrRemoved
 	case greetBusy:
 		return meta.Worded(meta.ErrBusy, "the node has all the connections that it will have; try again in a moment")
-	case greetNobody:
-		return meta.Worded(meta.ErrUnavailable, "nobody listens there for this protocol")
+	case greetNone:
+		return meta.Worded(meta.ErrUnavailable, "nothing listens there for this protocol")
 	}
 	return fmt.Errorf("greeting %w", meta.ErrCorrupt)
 }

@@ -32,7 +32,7 @@ const (
 	refusedCertificate reason = "certificate" // of another cluster, expired and so on
 	refusedHandshake   reason = "handshake"   // anything else that TLS does not like; no certificate at all
 	refusedRevoked     reason = "revoked"     // Allowed says no
-	refusedNobody      reason = "nobody"      // no listener
+	refusedUnserved    reason = "unserved"    // no listener
 	refusedWaiting     reason = "waiting"     // the listener does not keep up
 )
 

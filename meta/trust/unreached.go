@@ -46,7 +46,7 @@ func unreached(err error) string {
 	case errors.As(err, &unknown):
 		return "the name server does not say where that host is: " + unknown.Err
 	case errors.Is(err, unix.ECONNREFUSED):
-		return "nobody listens there; is a rankfs mounted there, with --listen at that address?"
+		return "nothing listens there; is a rankfs mounted there, with --listen at that address?"
 	case errors.As(err, &number):
 		return number.Error()
 	}

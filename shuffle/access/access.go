@@ -129,7 +129,7 @@ func (all *Names) Look(f func(Held) bool) bool {
 	return f(Held{all})
 }
 
-// GiveUp gives a copy up, unless it is expected. Who comes to expect it waits until it is gone.
+// GiveUp gives a copy up, unless it is expected. A caller that comes to expect it waits until it is gone.
 func (all *Names) GiveUp(name string, expected func(Held) bool, remove func()) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -89,5 +89,5 @@ func errLease(err error) error {
 	default:
 		return fmt.Errorf("lease on a file of the shuffle pool: %w", err)
 	}
-	return meta.Worded(meta.ErrDenied, "lease on a file of the shuffle pool, by which a commit knows that nobody writes it: %w: %s, or mount without --pool-ram", err, need)
+	return meta.Worded(meta.ErrDenied, "lease on a file of the shuffle pool, by which a commit knows that no program writes it: %w: %s, or mount without --pool-ram", err, need)
 }

@@ -116,7 +116,7 @@ func (u *Uses) Follow(ctx context.Context) {
 			if err != nil {
 				break // until the next time
 			}
-			u.log.Info("a job of the shuffle pool that nobody used was removed", "job", j.Name, "after", j.Lives())
+			u.log.Info("an unused job of the shuffle pool was removed", "job", j.Name, "after", j.Lives())
 		}
 		select {
 		case <-ctx.Done():

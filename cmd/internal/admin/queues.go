@@ -53,7 +53,7 @@ func (n *queues) findQueue(name string) (state.Queue, error) {
 	}
 	q, ok := n.State.Queue(v.String())
 	if !ok {
-		return q, fmt.Errorf("queue of %s %w: nobody has read it yet", name, meta.ErrNotExist)
+		return q, fmt.Errorf("queue of %s %w: no rank has read it yet", name, meta.ErrNotExist)
 	}
 	return q, nil
 }

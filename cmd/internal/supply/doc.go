@@ -35,6 +35,6 @@
 //
 // All opens are O_NONBLOCK, waits go through the runtime's poller, and each
 // has a deadline, except that for a request: that is the state in which a
-// pair is ready for anyone, and it ends with the context. Whatever goes wrong
+// pair is ready for any client, and it ends with the context. Whatever goes wrong
 // leads back to it.
 package supply

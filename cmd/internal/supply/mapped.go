@@ -11,7 +11,7 @@ import (
 // A mapped file carries the batches of one pair. It only ever grows: a client
 // that maps it must not lose pages. The lock on it keeps a second server away
 // from the pair. The mapping is written by the kernel alone, in pread, where a
-// file that someone else has cut is EFAULT and not a signal.
+// file that another process has cut is EFAULT and not a signal.
 type mapped struct {
 	path    string
 	fd      int

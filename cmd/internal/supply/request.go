@@ -58,7 +58,7 @@ func (p *pair) listen(ctx context.Context) (*incoming, error) {
 		if p.early != nil && (p.early.id != in.id || !in.begun()) { // it has read its own request
 			p.dismiss()
 		}
-		if !p.inherited || !in.nobody() {
+		if !p.inherited || !in.unwritten() {
 			p.inherited = false
 			return in, nil
 		}
@@ -88,7 +88,7 @@ func (p *pair) idle(ctx context.Context, in *incoming) error {
 }
 
 // discard takes an unread answer back out of the FIFO. It was lost with the
-// FIFO's content if no one held it open for a moment; what is there then is
+// FIFO's content if no process held it open for a moment; what is there then is
 // the request of a client that was waiting.
 func (p *pair) discard(r *end) {
 	n := p.stale
@@ -117,8 +117,8 @@ func (in *incoming) look() {
 	in.held = n > 0 || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
 }
 
-// nobody reports that no bytes have come and no writer has the pipe open.
-func (in *incoming) nobody() bool {
+// unwritten reports that no bytes have come and no writer has the pipe open.
+func (in *incoming) unwritten() bool {
 	in.look()
 	return in.n == 0 && !in.held
 }

@@ -81,8 +81,8 @@ func (p *pair) finished() {
 	}
 }
 
-// rest waits a little after an error of the pipe itself, as when someone has
-// removed it, and complains once.
+// rest waits a little after an error of the pipe itself, as when it was
+// removed, and complains once.
 func (p *pair) rest(ctx context.Context, err error) {
 	if err.Error() != p.trouble {
 		p.trouble = err.Error()

@@ -200,7 +200,7 @@ func reason(err error) string {
 	case errors.As(err, &dns):
 		return fmt.Sprintf("host name %q is not known (%s)", dns.Name, dns.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused, nobody listens there"
+		return "connection refused, nothing listens there"
 	case errors.Is(err, errSilent), errors.Is(err, context.DeadlineExceeded):
 		return errSilent.Error()
 	}
