@@ -10,7 +10,7 @@ import (
 	"rankfs/test/eventually"
 )
 
-// asked is a series that is asked of each batch in turn by who looks at all of them.
+// asked is a series that is asked of each batch in turn by a goroutine that looks at all of them.
 type asked struct {
 	quiet
 	find, once *gate
@@ -26,18 +26,20 @@ func (p *asked) Once() bool {
 	return p.quiet.Once()
 }
 
-// A gate finds out whether somebody else has the lock of a cache before so many
-// batches were looked at: it waits for them to come, and is slow until they are
+// A gate finds out whether another goroutine has the lock of a cache before so many
+// batches were looked at: it waits for it to come, and is slow until it is
 // through.
 type gate struct {
-	armed, came, through atomic.Bool
-	start                chan struct{}
-	passed               int // with the lock, as through is looked at
-	early                bool
-	most                 int
+	armed, through atomic.Bool
+	start, came    chan struct{}
+	passed         int // with the lock, as through is looked at
+	early          bool
+	most           int
 }
 
-func newGate(most int) *gate { return &gate{start: make(chan struct{}), most: most} }
+func newGate(most int) *gate {
+	return &gate{start: make(chan struct{}), came: make(chan struct{}), most: most}
+}
 
 func (g *gate) pass() {
 	if !g.armed.Load() || g.passed == g.most {
@@ -45,9 +47,7 @@ func (g *gate) pass() {
 	}
 	if g.passed == 0 {
 		close(g.start)
-		for end := time.Now().Add(2 * time.Minute); !g.came.Load() && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
+		<-g.came
 		time.Sleep(50 * time.Millisecond)
 	}
 	g.passed++
@@ -59,22 +59,22 @@ func (g *gate) pass() {
 	}
 }
 
-// need has somebody need the lock as soon as a batch is looked at.
+// need has a goroutine need the lock as soon as a batch is looked at.
 func (g *gate) need(k *cache.Cache) (done chan struct{}) {
 	done = make(chan struct{})
 	g.armed.Store(true)
 	go func() {
 		defer close(done)
 		<-g.start
-		g.came.Store(true)
+		close(g.came)
 		k.Stats()
 		g.through.Store(true)
 	}()
 	return done
 }
 
-// However many batches there are, nobody waits while levels are chosen:
-// neither at what there is, nor to put it in order.
+// However many batches there are, the lock is not kept while levels are chosen:
+// neither to look at what there is, nor to put it in order.
 func TestChoicesGiveWay(t *testing.T) {
 	const many = 3000
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})
@@ -98,10 +98,10 @@ func TestChoicesGiveWay(t *testing.T) {
 		t.Errorf("%d batches are left", s.RAM.Slabs)
 	}
 	if !p.once.early {
-		t.Error("who comes while levels are chosen waits for all of it")
+		t.Error("a goroutine that comes while levels are chosen waits for all of it")
 	}
 	if !p.find.early {
-		t.Error("who comes while batches are put in order waits for all of them")
+		t.Error("a goroutine that comes while batches are put in order waits for all of them")
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 const inside = "live-in-cgroup"
@@ -111,9 +113,13 @@ func live(does, group string) error {
 
 // await waits for so many more samples.
 func (c *sharer) await(ctx context.Context, n int64) {
-	for seen := c.samples.Load(); c.samples.Load() < seen+2*n && ctx.Err() == nil; {
-		time.Sleep(time.Millisecond)
-	}
+	seen := c.samples.Load()
+	_ = eventually.Until(ctx, func() error { // a caller finds what is missing then
+		if now := c.samples.Load(); now < seen+2*n {
+			return fmt.Errorf("%d samples", now-seen)
+		}
+		return nil
+	})
 }
 
 // crowd takes all there is, lets others take half of the limit, 2 MiB at a time, and give
@@ -135,17 +141,17 @@ func (c *sharer) crowd(ctx context.Context) error {
 		c.await(ctx, 2)
 	}
 	// A sample may come between what others took and what the cache gave up for it.
-	for {
+	err = eventually.Until(ctx, func() error {
 		now, sample, ill := c.watcher.Allowance()
 		held := c.own.Load()
-		if held <= limit-int64(len(others)) && held > 0 && ill == nil {
-			fmt.Printf("beside others %+v: %v\n", now, sample)
-			break
-		}
-		if ctx.Err() != nil {
+		if held <= 0 || held > limit-int64(len(others)) || ill != nil {
 			return fmt.Errorf("%+v beside others, %d held, %v", now, held, ill)
 		}
-		time.Sleep(time.Millisecond)
+		fmt.Printf("beside others %+v: %v\n", now, sample)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if err := unix.Munmap(others); err != nil {
 		return err
@@ -155,14 +161,19 @@ func (c *sharer) crowd(ctx context.Context) error {
 
 // recover waits until so much is held.
 func (c *sharer) recover(ctx context.Context, want int64) error {
-	for ; c.own.Load() < want; time.Sleep(time.Millisecond) {
-		if failed := c.failed.Load(); failed != nil {
-			return *failed
-		}
-		if ctx.Err() != nil {
+	var failed *error
+	err := eventually.Until(ctx, func() error {
+		if failed = c.failed.Load(); failed == nil && c.own.Load() < want {
 			now, sample, ill := c.watcher.Allowance()
 			return fmt.Errorf("the memory did not come: %+v: %v, %v", now, sample, ill)
 		}
+		return nil
+	})
+	switch {
+	case failed != nil:
+		return *failed
+	case err != nil:
+		return err
 	}
 	fmt.Printf("%d bytes are held after %d samples\n", c.own.Load(), c.samples.Load()/2)
 	return nil

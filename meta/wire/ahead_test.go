@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankfs/meta/wire"
+	"rankfs/test/eventually"
 	"rankfs/test/wiretest"
 )
 
@@ -26,15 +27,21 @@ func TestPushGoesAhead(t *testing.T) {
 			var emitted atomic.Int64
 			k, waits := newKeeper(), false
 			k.room, k.most = piece, most
-			k.each = func(_ context.Context, had int) error {
+			k.each = func(ctx context.Context, had int) error {
 				if had < 4*piece || waits {
 					return nil
 				}
 				waits = true
-				for end := time.Now().Add(time.Minute); emitted.Load() <= 12*piece; time.Sleep(time.Millisecond) {
-					if time.Now().After(end) {
-						return fmt.Errorf("nothing more came in a minute than %d bytes", emitted.Load())
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				err := eventually.Until(ctx, func() error {
+					if n := emitted.Load(); n <= 12*piece {
+						return fmt.Errorf("nothing more came than %d bytes", n)
 					}
+					return nil
+				})
+				if err != nil {
+					return err
 				}
 				if n := emitted.Load(); n > int64(had)+ahead+piece {
 					t.Errorf("%d bytes were sent, of which %d were read", n, had)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rankfs/test/eventually"
 )
 
 // A pooled is a mount with a shuffle pool, in which each turn has a job of its own.
@@ -168,9 +170,7 @@ func poolCold(b *bench) (misses int) {
 	turn := func(p *pooled, n int) float64 {
 		dir, remove := p.stage(squareSpec(n) + " ack=durable")
 		defer remove()
-		for end := time.Now().Add(time.Minute); onDisk(disk) > 16<<20 && time.Now().Before(end); {
-			time.Sleep(100 * time.Millisecond) // what the job before had goes in its own time
-		}
+		eventually.Within(b.tb, time.Minute, "what the job before had is gone", func() bool { return onDisk(disk) <= 16<<20 })
 		took := p.figure("seconds", append(square(n), "write", dir)...)
 		taken = float64(onDisk(disk)) / (2 << 30)
 		dropCaches()
