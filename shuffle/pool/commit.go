@@ -160,23 +160,15 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 	}
 	c := state.Commit{Map: a.Map, Attempt: a.Number, Writer: g.config.Cluster.Self(), Size: s.size, Sum: s.table.Sum()}
 	defer f.Expect(mapfiles.Path(g.number, c))()
-	if err := g.pool.peers.copy(ctx, g.stage, is, &c, s); err != nil {
-		return errors.Join(fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err), s.unname(c))
-	}
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), s.unname(c))
-	}
-	won, err := g.pool.commits.Commit(ctx, is, c)
-	switch {
+	won, err := g.offer(ctx, is, a, &c, s)
+	switch lost := won.Attempt != c.Attempt || won.Writer != c.Writer || won.Sum != c.Sum; {
 	case errors.Is(err, groupcommit.ErrUnknown):
 		return meta.Worded(context.DeadlineExceeded, "commit %s of stage %s: %w; rename it once more", a, g.path(), err)
 	case err != nil:
 		return errors.Join(err, s.unname(c))
-	}
-	if won.Attempt != c.Attempt || won.Writer != c.Writer || won.Sum != c.Sum {
-		if exclusive {
-			return errors.Join(unix.EEXIST, s.unname(c))
-		}
+	case lost && exclusive:
+		return errors.Join(unix.EEXIST, s.unname(c))
+	case lost:
 		return errors.Join(s.unname(c), f.remove(g.number, a))
 	}
 	f.promised.Spent(from, c.Size*int64(len(c.Nodes)))
@@ -186,6 +178,18 @@ func (g Attempts) commit(ctx context.Context, a meta.Attempt, exclusive bool) er
 		g.pool.spill.relieve(within)
 	}()
 	return f.remove(g.number, a)
+}
+
+// offer has copies made of what is sealed, and the cluster agree to a commit of the map: to c,
+// or to another that was before it.
+func (g Attempts) offer(ctx context.Context, is state.PoolStage, a meta.Attempt, c *state.Commit, s *sealing) (won state.Commit, err error) {
+	if err := g.pool.peers.copy(ctx, g.stage, is, c, s); err != nil {
+		return won, fmt.Errorf("commit %s of stage %s: %w", a, g.path(), err)
+	}
+	if err := ctx.Err(); err != nil {
+		return won, err
+	}
+	return g.pool.commits.Commit(ctx, is, *c)
 }
 
 // numbered is the stage, which has a map of that number: this node may not have heard of its

@@ -71,13 +71,8 @@ func (p peers) copyToOthers(ctx context.Context, g stage, is state.PoolStage, c 
 		if len(ask) == 0 {
 			break
 		}
-		errs := make([]error, len(ask))
-		var work sync.WaitGroup
 		asked = asked || slices.Contains(ask, c.Writer)
-		for i, id := range ask {
-			work.Go(func() { errs[i] = p.copyTo(ctx, id, is, *c, s) })
-		}
-		work.Wait()
+		errs := each(ask, func(id string) error { return p.copyTo(ctx, id, is, *c, s) })
 		if err := ctx.Err(); err != nil {
 			return err
 		}

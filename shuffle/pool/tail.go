@@ -189,14 +189,9 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail) {
 				return
 			}
 		}
-		failed := make([]bool, len(nodes))
-		var work sync.WaitGroup
-		for i, id := range nodes {
-			work.Go(func() { failed[i] = all.more(ctx, t, id, file, at, n) != nil })
-		}
-		work.Wait()
+		failed := each(nodes, func(id string) error { return all.more(ctx, t, id, file, at, n) })
 		for i := len(nodes) - 1; i >= 0; i-- {
-			if failed[i] {
+			if failed[i] != nil {
 				delete(t.sent, nodes[i])
 				nodes = slices.Delete(nodes, i, i+1)
 				continue
@@ -208,6 +203,17 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail) {
 		}
 		at, grown = at+n, time.Now()
 	}
+}
+
+// each does something with all nodes at once, and says what came of it at each.
+func each(nodes []string, do func(id string) error) []error {
+	errs := make([]error, len(nodes))
+	var work sync.WaitGroup
+	for i, id := range nodes {
+		work.Go(func() { errs[i] = do(id) })
+	}
+	work.Wait()
+	return errs
 }
 
 // rest waits until it is time to look, and reports whether the tail goes on.

@@ -136,28 +136,8 @@ func (o Options) Config(dir string) (node.Config, error) {
 		}
 		c.RAMBytes = int64(ram)
 	}
-	if o.poolRAM != "" {
-		ram, err := meta.ParseBytes(o.poolRAM)
-		if err != nil {
-			return c, fmt.Errorf("pool-ram: %w", err)
-		}
-		switch c.PoolRAM = int64(ram); {
-		case ram == 0:
-			c.PoolRAM, c.PoolGuest = c.RAMBytes/guestPart, true
-		case c.PoolRAM > c.RAMBytes:
-			return c, meta.Worded(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
-				meta.FormatBytes(ram), meta.FormatBytes(uint64(c.RAMBytes)))
-		}
-	}
-	if o.poolNVMe != "" {
-		where, size, err := splitNVMe(o.poolNVMe)
-		if err != nil {
-			return c, fmt.Errorf("pool-%w", err)
-		}
-		if c.PoolRAM == 0 || c.PoolGuest {
-			return c, meta.Worded(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
-		}
-		c.PoolNVMe = node.Disk{Path: where, Bytes: int64(size)}
+	if err := o.pool(&c); err != nil {
+		return c, err
 	}
 	for _, disk := range o.nvme {
 		where, size, err := splitNVMe(disk)
@@ -176,6 +156,35 @@ func (o Options) Config(dir string) (node.Config, error) {
 	}
 	_, err = o.Level()
 	return c, err
+}
+
+// pool says what the shuffle pool has, of memory that is known.
+func (o Options) pool(c *node.Config) error {
+	if o.poolRAM != "" {
+		ram, err := meta.ParseBytes(o.poolRAM)
+		if err != nil {
+			return fmt.Errorf("pool-ram: %w", err)
+		}
+		switch c.PoolRAM = int64(ram); {
+		case ram == 0:
+			c.PoolRAM, c.PoolGuest = c.RAMBytes/guestPart, true
+		case c.PoolRAM > c.RAMBytes:
+			return meta.Worded(meta.ErrInvalid, "pool-ram of %s is more than the %s of --ram, of which it is a part: give less, or more to --ram",
+				meta.FormatBytes(ram), meta.FormatBytes(uint64(c.RAMBytes)))
+		}
+	}
+	if o.poolNVMe == "" {
+		return nil
+	}
+	where, size, err := splitNVMe(o.poolNVMe)
+	if err != nil {
+		return fmt.Errorf("pool-%w", err)
+	}
+	if c.PoolRAM == 0 || c.PoolGuest {
+		return meta.Worded(meta.ErrInvalid, "pool-nvme without pool-ram: what jobs write begins in memory; give --pool-ram SIZE")
+	}
+	c.PoolNVMe = node.Disk{Path: where, Bytes: int64(size)}
+	return nil
 }
 
 // Check refuses complete options by which no mount can be made, before anything is.
