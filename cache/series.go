@@ -5,7 +5,7 @@ import (
 	"io"
 	"iter"
 
-	"rankfs/cache/disks"
+	"rankfs/meta"
 )
 
 // A Series is batches, numbered by rank and step: the cache has no other source. They are
@@ -35,7 +35,7 @@ type Series struct {
 
 // Keys are the names of batches, on any machine and after any restart.
 type Keys interface {
-	// Key names the content of a batch: equal keys mean equal bytes.
+	// Key names the content of a batch.
 	Key(rank, step uint64) Key
 	// Known is Key, if it is quick to say. Mostly it is once Key has said it.
 	Known(rank, step uint64) (k Key, ok bool)
@@ -98,4 +98,4 @@ func Whole(err error) iter.Seq2[Input, error] {
 
 // A Key names the content of a batch: that of a rank and a step of a series, unless
 // other series have it too and agree on another name.
-type Key = disks.Key
+type Key = meta.Key

@@ -7,14 +7,12 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+
+	"rankfs/meta"
 )
 
-// A Key names the content of a slab: equal keys mean equal bytes, on any
-// machine and after any restart.
-type Key struct {
-	Series     [16]byte
-	Rank, Step uint64
-}
+// A Key names the content of a slab.
+type Key = meta.Key
 
 // A label is a slab as the name of its file describes it.
 type label struct {

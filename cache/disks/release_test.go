@@ -14,8 +14,8 @@ func TestIndexOfTheReleaseBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []item{
-		{label{Key{[16]byte{1, 2, 3}, 4, 5}, 5000, 0x0123456789abcdef}, 8192},
-		{label{Key{[16]byte{9}, 1 << 40, 7}, 0, 1}, 0},
+		{label{Key{Series: [16]byte{1, 2, 3}, Rank: 4, Step: 5}, 5000, 0x0123456789abcdef}, 8192},
+		{label{Key{Series: [16]byte{9}, Rank: 1 << 40, Step: 7}, 0, 1}, 0},
 	}
 	var got []item
 	err = scanIndex(bytes.NewReader(text), int64(len(text)), func(some []item) error {

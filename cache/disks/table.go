@@ -75,7 +75,7 @@ func (t *table) mark(id uint32, f flags) { t.at(id).flags |= f }
 
 func (t *table) key(id uint32) Key {
 	r := t.at(id)
-	k := Key{t.series.Of(r.series), uint64(r.rank), r.step}
+	k := Key{Series: t.series.Of(r.series), Rank: uint64(r.rank), Step: r.step}
 	if r.flags&wide != 0 {
 		k.Rank = t.wide[id].rank
 	}

@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	reals := rapid.OneOf(rapid.Map(rapid.Int64Range(0, 10), func(n int64) int64 { return n * block }),
 		rapid.SampledFrom([]int64{block + 1, math.MaxUint32 * block, (math.MaxUint32 + 1) * block, math.MaxInt64}))
 	keys := rapid.Custom(func(r *rapid.T) Key {
-		return Key{series.Draw(r, "series"), ranks.Draw(r, "rank"), steps.Draw(r, "step")}
+		return Key{Series: series.Draw(r, "series"), Rank: ranks.Draw(r, "rank"), Step: steps.Draw(r, "step")}
 	})
 	times := rapid.SampledFrom([]unix.Timespec{{}, {Sec: 1 << 30, Nsec: 999999999}, {Sec: -1, Nsec: 1}, {Sec: math.MaxInt64}, {Sec: math.MinInt64, Nsec: 5}})
 	rapid.Check(t, func(r *rapid.T) {
@@ -70,7 +70,7 @@ func TestTable(t *testing.T) {
 			"many": func(r *rapid.T) {
 				p := series.Draw(r, "series")
 				for n := range uint64(rapid.IntRange(0, 2500).Draw(r, "slabs")) {
-					k := Key{p, 0, 1<<40 + n}
+					k := Key{Series: p, Step: 1<<40 + n}
 					if model[k] == nil {
 						model[k] = &known{label: label{k, 1, n}, real: block}
 						table.insert(model[k].label, block)

@@ -101,13 +101,13 @@ func TestNothingIsDividedForWhatIsKnown(t *testing.T) {
 		if _, ok := p.Known(1, step); ok || of.Kept() != i {
 			t.Errorf("step %d is known before it was asked for, or it was divided: %d stretches", step, of.Kept())
 		}
-		b := p.Batch(1, step)
+		b := p.Key(1, step)
 		if known, ok := p.Known(1, step); !ok || known != b || of.Kept() != i+1 {
 			t.Errorf("step %d is %v, known %v, %v", step, b, known, ok)
 		}
 	}
 	records := plan.New(viewOf(t, "ranks=3,batch=2"), of)
-	if b, ok := records.Known(1, 7); !ok || b != records.Batch(1, 7) {
+	if b, ok := records.Known(1, 7); !ok || b != records.Key(1, 7) {
 		t.Errorf("%v, %v of a plan that is not divided by chunks", b, ok)
 	}
 }

@@ -79,53 +79,47 @@ func (p *Plan) OwnerHost(chunk int) (host string, ok bool) {
 	return p.placement.owner(chunk), true
 }
 
-// A BatchID names the content of a batch: equal ids mean equal bytes.
-type BatchID struct {
-	Series     [16]byte // of a plan, or the chunks of a version
-	Rank, Step uint64
-}
-
-// Batch names a batch: where that is a chunk, so that all epochs and orders have it
+// Key names a batch: where that is a chunk, so that all epochs and orders have it
 // by one name.
-func (p *Plan) Batch(rank, step uint64) BatchID {
+func (p *Plan) Key(rank, step uint64) meta.Key {
 	if p.view.ByChunk() {
 		if r, err := p.run(rank, step); err == nil {
-			return p.idOf(r, rank, step)
+			return p.keyOf(r, rank, step)
 		}
 	}
-	return BatchID{Series: p.id, Rank: rank, Step: step}
+	return meta.Key{Series: p.id, Rank: rank, Step: step}
 }
 
-// Known is Batch where no stretch has to be divided for it, which may take a second and
+// Known is Key where no stretch has to be divided for it, which may take a second and
 // read all of the index that the stretch has.
-func (p *Plan) Known(rank, step uint64) (b BatchID, ok bool) {
+func (p *Plan) Known(rank, step uint64) (k meta.Key, ok bool) {
 	if !p.view.ByChunk() || p.placement == nil {
-		return p.Batch(rank, step), true
+		return p.Key(rank, step), true
 	}
 	r, ok := p.placement.known(rank, step)
 	if !ok {
-		return BatchID{}, false
+		return meta.Key{}, false
 	}
-	return p.idOf(r, rank, step), true
+	return p.keyOf(r, rank, step), true
 }
 
-// idOf names the batch of a run of chunks.
-func (p *Plan) idOf(r run, rank, step uint64) BatchID {
+// keyOf names the batch of a run of chunks.
+func (p *Plan) keyOf(r run, rank, step uint64) meta.Key {
 	if r.n != 1 {
-		return BatchID{Series: p.id, Rank: rank, Step: step}
+		return meta.Key{Series: p.id, Rank: rank, Step: step}
 	}
-	return BatchID{Series: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
+	return meta.Key{Series: p.chunks, Step: p.order.At(r.at(0) % p.cut.N)}
 }
 
-// Find is the inverse of Batch, as far as it is known which rank reads what.
-func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
-	if b.Series == p.id {
-		return b.Rank, b.Step, true
+// Find is the inverse of Key, as far as it is known which rank reads what.
+func (p *Plan) Find(k meta.Key) (rank, step uint64, ok bool) {
+	if k.Series == p.id {
+		return k.Rank, k.Step, true
 	}
-	if b.Series != p.chunks || !p.view.ByChunk() || b.Step >= p.cut.N {
+	if k.Series != p.chunks || !p.view.ByChunk() || k.Step >= p.cut.N {
 		return 0, 0, false
 	}
-	position := p.order.Position(b.Step)
+	position := p.order.Position(k.Step)
 	if p.placement != nil {
 		return p.placement.reader(position)
 	}
@@ -136,11 +130,11 @@ func (p *Plan) Find(b BatchID) (rank, step uint64, ok bool) {
 // Reader is the rank whose batch is a chunk, if that is known or soon found out: an
 // epoch of one stretch is divided for it.
 func (p *Plan) Reader(chunk int) (rank uint64, ok bool) {
-	b := BatchID{Series: p.chunks, Step: uint64(chunk)}
-	rank, _, ok = p.Find(b)
+	k := meta.Key{Series: p.chunks, Step: uint64(chunk)}
+	rank, _, ok = p.Find(k)
 	if !ok && p.placement != nil && p.version.index.Chunks() <= stretch {
 		if _, err := p.run(0, 0); err == nil { // divides them all
-			rank, _, ok = p.Find(b)
+			rank, _, ok = p.Find(k)
 		}
 	}
 	return rank, ok

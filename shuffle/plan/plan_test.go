@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"rankfs/meta"
 	"rankfs/shuffle/plan"
 )
 
@@ -18,18 +19,18 @@ func TestNamesOfBatches(t *testing.T) {
 		p := plan.New(viewOf(t, view), version(4, chunks...))
 		mustPlace(t, p, on("ab"))
 		byChunk := p.ChunksID() != [16]byte{}
-		seen := make(map[plan.BatchID]bool)
+		seen := make(map[meta.Key]bool)
 		for step := range p.Steps() {
 			for rank := range p.Cut().Ranks {
 				if p.Records(rank, step) == 0 {
 					continue
 				}
-				b := p.Batch(rank, step)
+				b := p.Key(rank, step)
 				seen[b] = true
 				if r, s, ok := p.Find(b); !ok || r != rank || s != step {
 					t.Errorf("%s: batch %d of rank %d is found as %d of %d: %v", view, step, rank, s, r, ok)
 				}
-				if own := (plan.BatchID{Series: p.ID(), Rank: rank, Step: step}); (b == own) == byChunk {
+				if own := (meta.Key{Series: p.ID(), Rank: rank, Step: step}); (b == own) == byChunk {
 					t.Errorf("%s: batch %d of rank %d has the name %v", view, step, rank, b)
 				}
 			}
@@ -37,7 +38,7 @@ func TestNamesOfBatches(t *testing.T) {
 		if byChunk && len(seen) != len(chunks) {
 			t.Errorf("%s: %d names for %d chunks", view, len(seen), len(chunks))
 		}
-		if _, _, ok := p.Find(plan.BatchID{Series: p.ChunksID(), Step: 99}); ok && byChunk {
+		if _, _, ok := p.Find(meta.Key{Series: p.ChunksID(), Step: 99}); ok && byChunk {
 			t.Errorf("%s: a chunk is found that does not exist", view)
 		}
 	}

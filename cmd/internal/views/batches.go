@@ -8,7 +8,6 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/meta"
 	"rankfs/meta/stall"
-	"rankfs/shuffle/plan"
 )
 
 // Batches are the batches of a view, and what the cache knows of them.
@@ -24,7 +23,7 @@ type Batches struct {
 func seriesOf(b *Batches) *cache.Series {
 	return &cache.Series{
 		ID: b.ID(), Dataset: b.Version.Index.Fingerprint(), Job: cache.JobOf(b.ID()), Steps: b.Steps(),
-		Keys: b, Find: b.Find, Course: b, Ahead: b.Ahead, Filler: b,
+		Keys: b.Plan, Find: b.Plan.Find, Course: b, Ahead: b.Ahead, Filler: b,
 	}
 }
 
@@ -46,9 +45,6 @@ func (b *Batches) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.
 	}
 }
 
-// Key names the content of a batch.
-func (b *Batches) Key(rank, step uint64) cache.Key { return cache.Key(b.Batch(rank, step)) }
-
 // keyFor is Key for an open, which waits if the epoch has to be divided for it.
 func (b *Batches) keyFor(account *stall.Open, rank, step uint64) cache.Key {
 	if k, known := b.Known(rank, step); known {
@@ -56,17 +52,6 @@ func (b *Batches) keyFor(account *stall.Open, rank, step uint64) cache.Key {
 	}
 	defer account.End(account.For(stall.Overhead))
 	return b.Key(rank, step)
-}
-
-// Known is Key where the epoch need not be divided for it.
-func (b *Batches) Known(rank, step uint64) (k cache.Key, ok bool) {
-	id, ok := b.Plan.Known(rank, step)
-	return cache.Key(id), ok
-}
-
-// Find is the inverse of Key.
-func (b *Batches) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return b.Plan.Find(plan.BatchID(k))
 }
 
 // Next is the epoch to come: the ranks will be where they are.

@@ -25,7 +25,7 @@ func newChunkSlabs(v *batch.Version, readers *plan.Plan) *chunkSlabs {
 	s.series = &cache.Series{
 		ID: s.ID(), Dataset: v.Index.Fingerprint(), Steps: s.Steps(), Shared: true,
 		Job:  cache.JobOf(s.ID()), // fills of batches read them, and no rank does
-		Keys: s, Find: s.Find, Course: s, Ahead: s.Ahead, Filler: s,
+		Keys: s.Plan, Find: s.Plan.Find, Course: s, Ahead: s.Ahead, Filler: s,
 	}
 	return s
 }
@@ -43,17 +43,6 @@ func (s *chunkSlabs) Fill(ctx context.Context, _, step uint64, dst []byte) iter.
 // Size is the number of bytes in a chunk.
 func (s *chunkSlabs) Size(_, step uint64) int64 {
 	return s.chunks.Version.Index.ChunkBytes(int(step))
-}
-
-// Key names a chunk.
-func (s *chunkSlabs) Key(rank, step uint64) cache.Key { return cache.Key(s.Batch(rank, step)) }
-
-// Known is Key.
-func (s *chunkSlabs) Known(rank, step uint64) (k cache.Key, ok bool) { return s.Key(rank, step), true }
-
-// Find is the inverse of Key.
-func (s *chunkSlabs) Find(k cache.Key) (rank, step uint64, ok bool) {
-	return s.Plan.Find(plan.BatchID(k))
 }
 
 // Next is the same series: all epochs have the same chunks.
