@@ -131,21 +131,10 @@ func statusOf(err error) fuse.Status {
 type request struct {
 	context.Context
 	cancel <-chan struct{}
-	thread int32 // the requesting thread; zero: not known here
 }
 
 func requestContext(cancel <-chan struct{}) context.Context {
 	return request{Context: context.Background(), cancel: cancel}
-}
-
-// Thread is the id of the thread whose open waits with a context, zero if it is
-// not known: it may be in another process id namespace.
-func Thread(ctx context.Context) int32 {
-	if of, ok := fuse.FromContext(ctx); ok {
-		return int32(of.Pid)
-	}
-	r, _ := ctx.(request)
-	return r.thread
 }
 
 func (r request) Done() <-chan struct{} { return r.cancel }

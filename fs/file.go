@@ -26,7 +26,7 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE | fuse.FOPEN_NOFLUSH
 	switch n.kind {
 	case kindBatch:
-		return t.openBatch(request{context.Background(), cancel, int32(input.Pid)}, n, out)
+		return t.openBatch(requestContext(cancel), int32(input.Pid), n, out)
 	case kindOffsets:
 		offsets, err := n.dir.Offsets(requestContext(cancel), n.rank, n.step)
 		if err != nil {
@@ -60,8 +60,8 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 
 // openBatch waits for the slab. From here on the kernel reads and maps it
 // without us.
-func (t *Tree) openBatch(r request, n node, out *fuse.OpenOut) fuse.Status {
-	slab, err := n.dir.Open(r, n.rank, n.step)
+func (t *Tree) openBatch(ctx context.Context, thread int32, n node, out *fuse.OpenOut) fuse.Status {
+	slab, err := n.dir.Open(ctx, thread, n.rank, n.step)
 	if err != nil {
 		return t.errno("open batch", n.path(), err)
 	}
@@ -70,7 +70,7 @@ func (t *Tree) openBatch(r request, n node, out *fuse.OpenOut) fuse.Status {
 		out.OpenFlags = fuse.FOPEN_PASSTHROUGH | fuse.FOPEN_NOFLUSH
 		out.BackingID = slab.Backing()
 	} else {
-		if h.size, err = n.size(r); err != nil {
+		if h.size, err = n.size(ctx); err != nil {
 			slab.Release()
 			return t.errno("open batch", n.path(), err)
 		}

@@ -205,8 +205,9 @@ type PoolMapFiles interface {
 type PoolParts interface {
 	// Size is zero until the stage is sealed.
 	Size(ctx context.Context, p meta.Part) (int64, error)
-	// Open waits until the stage is sealed, or without wait is EAGAIN.
-	Open(ctx context.Context, p meta.Part, wait bool) (PoolFile, error)
+	// Open has a thread, zero if it is not known, wait until the stage is sealed, or without
+	// wait is EAGAIN.
+	Open(ctx context.Context, thread int32, p meta.Part, wait bool) (PoolFile, error)
 }
 
 // A PoolMap describes a map that is committed.

@@ -54,8 +54,12 @@ func (n *partFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return nil, 0, syscall.EPERM
 	}
+	thread := int32(0)
+	if caller, ok := fuse.FromContext(ctx); ok {
+		thread = int32(caller.Pid)
+	}
 	wait, used := flags&unix.O_NONBLOCK == 0, n.stage.job.job.Use(false)
-	f, err := n.stage.stage.Parts.Open(ctx, n.part, wait)
+	f, err := n.stage.stage.Parts.Open(ctx, thread, n.part, wait)
 	if err != nil {
 		used()
 		return nil, 0, n.stage.errno("open part", n.part.String(), err)

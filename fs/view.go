@@ -35,8 +35,9 @@ type View struct {
 type Batches interface {
 	// Size may take a while the first time, where records differ in length.
 	Size(ctx context.Context, rank, step uint64) (int64, error)
-	// Open returns the batch's slab, complete. Changed sources are ErrStale.
-	Open(ctx context.Context, rank, step uint64) (Slab, error)
+	// Open returns the batch's slab, complete, to a thread; zero: which one is not known, as it
+	// may be in another process id namespace. Changed sources are ErrStale.
+	Open(ctx context.Context, thread int32, rank, step uint64) (Slab, error)
 }
 
 // RecordTables are the .idx files of batches.

@@ -59,17 +59,22 @@ func TestWaysAreCalls(t *testing.T) {
 	}
 }
 
-// callsBack is what a function on a way calls, by an interface of ours, of a package through
-// which the way came before; empty if nothing.
+// callsBack is what a function on a way calls, itself or by an interface of ours, of a package
+// through which the way came before; empty if nothing.
 func callsBack(way []step, i int, there map[string]*functions) (back string) {
 	own := there[way[i].pkg]
 	own.functionsIn(own.bodies[way[i].name], func(named *types.Func) {
-		wanted := interfaceOf(named)
-		if wanted == nil || named.Pkg() == nil || !strings.HasPrefix(named.Pkg().Path(), "rankfs/") {
+		if named.Pkg() == nil || !strings.HasPrefix(named.Pkg().Path(), "rankfs/") {
 			return
 		}
+		wanted := interfaceOf(named)
 		for _, before := range way[:i] {
-			if f := there[before.pkg]; f != own && f.implements(f.methods("", named.Name()), wanted) {
+			f := there[before.pkg]
+			its := named.Pkg().Path() == f.Path()
+			if wanted != nil {
+				its = f.implements(f.methods("", named.Name()), wanted)
+			}
+			if f != own && its {
 				back = named.Name() + " of " + before.pkg
 			}
 		}

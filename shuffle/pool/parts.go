@@ -37,9 +37,9 @@ func (g Parts) Size(ctx context.Context, name meta.Part) (int64, error) {
 	return p.Size(), nil
 }
 
-// Open waits until the stage is sealed, and opens a part of it.
-func (g Parts) Open(ctx context.Context, name meta.Part, wait bool) (File, error) {
-	sealed, done := g.pool.waits.Begin(thread(ctx), g.number, name)
+// Open waits until the stage is sealed, and opens a part of it for a thread; zero: it is not known.
+func (g Parts) Open(ctx context.Context, thread int32, name meta.Part, wait bool) (File, error) {
+	sealed, done := g.pool.waits.Begin(thread, g.number, name)
 	defer done()
 	is, err := g.sealed(ctx, name, wait)
 	if err != nil {

@@ -130,7 +130,7 @@ func (m *member) commit(stage string, number, attempt uint64, pieces ...string) 
 
 // part is what a node reads of a part.
 func (m *member) part(stage string, p meta.Part) (string, error) {
-	f, err := m.of(stage).Parts().Open(m.site.ctx, p, false)
+	f, err := m.of(stage).Parts().Open(m.site.ctx, 0, p, false)
 	return text(f, err)
 }
 

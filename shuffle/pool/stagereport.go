@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"context"
-
 	"rankfs/meta"
 	"rankfs/shuffle/report"
 )
@@ -43,15 +41,3 @@ func (g *Stage) Report() (r report.Report, err error) {
 
 // Refused notes why something that a program asked of the stage was refused.
 func (g *Stage) Refused(what string, err error) { g.pool.refusals.Note(g.number, what, err) }
-
-type threadKey struct{}
-
-// By is a context for what a thread asks.
-func By(ctx context.Context, thread int32) context.Context {
-	return context.WithValue(ctx, threadKey{}, thread)
-}
-
-func thread(ctx context.Context) int32 {
-	id, _ := ctx.Value(threadKey{}).(int32)
-	return id
-}

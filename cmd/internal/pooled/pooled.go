@@ -122,7 +122,7 @@ func (m maps) Open(ctx context.Context, number uint64) (fs.PoolFile, error) {
 type parts struct{ pool.Parts }
 
 // Open implements fs.PoolParts.
-func (p parts) Open(ctx context.Context, name meta.Part, wait bool) (fs.PoolFile, error) {
-	f, err := p.Parts.Open(pool.By(ctx, fs.Thread(ctx)), name, wait)
+func (p parts) Open(ctx context.Context, thread int32, name meta.Part, wait bool) (fs.PoolFile, error) {
+	f, err := p.Parts.Open(ctx, thread, name, wait)
 	return f, err
 }

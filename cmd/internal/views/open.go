@@ -18,31 +18,22 @@ func (v *View) Offsets(ctx context.Context, rank, step uint64) (fs.Offsets, erro
 	return v.now().Offsets(ctx, rank, step)
 }
 
-// Open implements fs.Batches.
-func (v *View) Open(ctx context.Context, rank, step uint64) (fs.Slab, error) {
-	slab, err := v.open(ctx, rank, step)
-	if err != nil {
-		return nil, err
-	}
-	return slab, nil
-}
-
 // Checksum implements fs.Unlisted.
 func (v *View) Checksum(ctx context.Context, rank, step uint64) (string, error) {
-	slab, err := v.open(ctx, rank, step)
+	slab, err := v.Open(ctx, 0, rank, step)
 	if err != nil {
 		return "", err
 	}
 	defer slab.Release()
-	sum, err := slab.Sum(ctx)
+	sum, err := slab.(*cache.Slab).Sum(ctx)
 	return fmt.Sprintf("xxh64:%016x", sum), err
 }
 
-// open settles the view, and has the cache find the slab or make it. What it waits for is
-// accounted for.
-func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, err error) {
+// Open implements fs.Batches. It settles the view, and has the cache find the slab or make it.
+// What it waits for is accounted for.
+func (v *View) Open(ctx context.Context, thread int32, rank, step uint64) (_ fs.Slab, err error) {
 	account := v.views.config.Stalls.Open(v.job, rank)
-	account.Of, account.Thread = v.dataset.Created.UnixNano(), fs.Thread(ctx)
+	account.Of, account.Thread = v.dataset.Created.UnixNano(), thread
 	size := int64(0)
 	defer func() { account.Done(size, err) }()
 	if err := v.settle(ctx, &account, rank); err != nil {
@@ -50,6 +41,7 @@ func (v *View) open(ctx context.Context, rank, step uint64) (slab *cache.Slab, e
 	}
 	a := v.now()
 	source := &a.Version.Source
+	var slab *cache.Slab
 	for begun, again := time.Now(), true; again; again = source.Again(ctx, &account, begun, &err) {
 		if err = source.Reach(ctx, &account); err == nil {
 			slab, err = v.views.cache.Open(ctx, &account, a.series, rank, step, a.Batches.keyFor(&account, rank, step))

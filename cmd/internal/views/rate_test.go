@@ -59,7 +59,7 @@ func openAtRate(v fs.View, rank uint64, batches, rate int) error {
 		if due := begin.Add(time.Duration(i) * time.Second / time.Duration(rate)); time.Until(due) > time.Millisecond {
 			time.Sleep(time.Until(due))
 		}
-		slab, err := v.Open(context.Background(), rank, uint64(i))
+		slab, err := v.Open(context.Background(), 0, rank, uint64(i))
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		slab, err := v.Open(t.Context(), 0, 0)
+		slab, err := v.Open(t.Context(), 0, 0, 0)
 		if err == nil {
 			slab.Release()
 		}
@@ -170,7 +170,7 @@ func TestNobodyWaitsForAReadThatHangs(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				slab, err := v.Open(context.Background(), 0, 0)
+				slab, err := v.Open(context.Background(), 0, 0, 0)
 				if err == nil {
 					slab.Release()
 				}
