@@ -41,13 +41,10 @@ type miss struct {
 	until time.Time // then it is tried again
 }
 
-// attach returns the source, attached by the first that asks; the others wait for that. What
+// attach attaches the source that was not found; others that come meanwhile wait for that. What
 // another node has, as elsewhere says, is looked for here once in answerAge, and not at each
 // open of what is in memory.
 func (s *OpenSource) attach(ctx context.Context, uri string, env *fetch.Env, elsewhere func() (node string)) (*fetch.Dataset, error) {
-	if d, err := s.found(); d != nil || err != nil {
-		return d, err
-	}
 	if m := s.missed.Load(); m != nil && time.Now().Before(m.until) {
 		return nil, m.err
 	}

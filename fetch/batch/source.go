@@ -59,12 +59,14 @@ func (e notYet) Unwrap() error { return e.error }
 // node knows no reason to wait. A source that does not answer is none: batches that are cached
 // are served, and a fetch of others fails.
 func (s *Source) Reach(ctx context.Context, account *stall.Open) error {
-	owner := s.Elsewhere()
-	if s.Attached() == nil && owner == "" {
+	if s.Attached() == nil && s.Elsewhere() == "" {
 		defer account.End(account.For(stall.Source))
 	}
 	_, err := s.Data(ctx)
-	switch err = s.orAsked(ctx, owner, err, account); {
+	if err == nil {
+		return nil
+	}
+	switch err = s.orAsked(ctx, err, account); {
 	case errors.Is(err, meta.ErrUnavailable):
 		return nil
 	case errors.Is(err, meta.ErrBusy):
@@ -77,18 +79,19 @@ func (s *Source) Reach(ctx context.Context, account *stall.Open) error {
 // source is no longer what was indexed, or meta.ErrUnavailable if it lies on a node that is
 // down. It asks no other node.
 func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
-	if owner := s.Elsewhere(); owner != "" && s.copied {
-		if d, err := s.Opened.found(); d == nil && err == nil {
+	known := s.Opened.stale.Load()
+	d, err := s.Opened.found()
+	if d == nil && err == nil {
+		if owner := s.Elsewhere(); owner != "" && s.copied {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
-	}
-	known := s.Opened.stale.Load()
-	d, err := s.Opened.attach(ctx, s.URI, s.env, s.holder)
-	if node := s.away(); node != "" && d == nil && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
-		if err := s.asked.said(node); err != nil {
-			return nil, err
+		d, err = s.Opened.attach(ctx, s.URI, s.env, s.holder)
+		if node := s.away(); node != "" && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
+			if err := s.asked.said(node); err != nil {
+				return nil, err
+			}
+			return nil, meta.Worded(meta.ErrUnavailable, "the source is on node %s alone, which is down; see: rankfs node ls", node)
 		}
-		return nil, meta.Worded(meta.ErrUnavailable, "the source is on node %s alone, which is down; see: rankfs node ls", node)
 	}
 	if err == nil {
 		err = d.Check(ctx)
@@ -103,14 +106,17 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 // Check is Data for a caller that wants no bytes: the node that alone has the source may be
 // asked. Of that there is no error but that the source has changed, or that ctx is done.
 func (s *Source) Check(ctx context.Context) error {
-	owner := s.Elsewhere()
 	_, err := s.Data(ctx)
-	return s.orAsked(ctx, owner, err, nil)
+	if err == nil {
+		return nil
+	}
+	return s.orAsked(ctx, err, nil)
 }
 
 // orAsked is the error that Data found or, if another node alone has the source, that this node told.
-func (s *Source) orAsked(ctx context.Context, owner string, found error, account *stall.Open) error {
-	if found == nil || owner == "" || errors.Is(found, ErrRemoved) {
+func (s *Source) orAsked(ctx context.Context, found error, account *stall.Open) error {
+	owner := s.Elsewhere()
+	if owner == "" || errors.Is(found, ErrRemoved) {
 		return found
 	}
 	return s.asked.stale(ctx, owner, account)

@@ -42,7 +42,7 @@ func (v *View) Open(ctx context.Context, thread int32, rank, step uint64) (_ fs.
 	a := v.now()
 	source := &a.Version.Source
 	var slab *cache.Slab
-	for begun, again := time.Now(), true; again; again = source.Again(ctx, &account, begun, &err) {
+	for begun, again := time.Now(), true; again; again = err != nil && source.Again(ctx, &account, begun, &err) {
 		if err = source.Reach(ctx, &account); err == nil {
 			slab, err = v.views.cache.Open(ctx, &account, a.series, rank, step, a.Batches.keyFor(&account, rank, step))
 		}
