@@ -5,13 +5,13 @@ import "time"
 // A spell is a time of opens: of a reader, or of a tenant.
 type spell struct{ began, seen time.Time } // with the first of them, and with the last one
 
-// rests reports whether there was none since for longer than the spell was, and for longer than a
-// step may take. So one that has been at work for an hour may pause for an hour; one that was through
+// rests reports whether there was none since for longer than the spell was, and for longer than
+// its first steps may take. So one that has been at work for an hour may pause for an hour; one that was through
 // at once makes way soon.
 func (s *spell) rests(now time.Time) bool {
 	silent := now.Sub(s.seen)
 	return silent > restsAfter && silent > s.seen.Sub(s.began)
 }
 
-// restsAfter is longer than the steps of most jobs.
-const restsAfter = time.Second
+// restsAfter is longer than the first steps of most jobs: from the third on the spell is.
+const restsAfter = 200 * time.Millisecond
