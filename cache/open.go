@@ -105,7 +105,7 @@ func (c *Cache) openPooled(e *entry, by int32) *Slab {
 func (c *Cache) awaitFor(ctx context.Context, account *stall.Open, e *entry, w stall.Wait) (*Slab, error) {
 	account.Wait(w)
 	s, err := c.holds.await(ctx, e, nil)
-	account.Resume(w.Split())
+	account.Resume(w.ByCause())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.room.waitsNoMore(account.By())

@@ -54,7 +54,7 @@ func TestWaitsByCause(t *testing.T) {
 		opens.Go(func() { open(1) }) // 2.5 s until the worker is free
 		opens.Wait()
 		open(0)
-		want := stall.Split{stall.Source: 5.5e9, stall.Decode: 3e9, stall.Admission: 2.5e9}
+		want := stall.ByCause{stall.Source: 5.5e9, stall.Decode: 3e9, stall.Admission: 2.5e9}
 		if s := k.Stats(); s.OpensWaited != 3 || s.OpensReady != 1 {
 			t.Errorf("%d opens waited, %d were ready", s.OpensWaited, s.OpensReady)
 		}
@@ -107,7 +107,7 @@ func TestWaitsForInputs(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		opens.Wait()
-		want := stall.Split{stall.Source: 3e9, stall.Decode: 2e9}
+		want := stall.ByCause{stall.Source: 3e9, stall.Decode: 2e9}
 		if got := a.Report().Jobs[0].Totals.Wait; got != want {
 			t.Errorf("waited %v, want %v", got, want)
 		}

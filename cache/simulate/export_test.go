@@ -11,13 +11,13 @@ import (
 
 // RunChecked is Run with every invariant checked after every event.
 func RunChecked(s Scenario, by func() policy.Policy) (Outcome, error) {
-	r, err := newRun(s, by)
+	r, err := newSimulation(s, by)
 	if err != nil {
 		return Outcome{}, err
 	}
 	last, events := 0.0, 0
 	var broken error
-	r.watch = func(r *run) {
+	r.watch = func(r *simulation) {
 		if r.clock.now < last {
 			broken = fmt.Errorf("time went from %v to %v", last, r.clock.now)
 		}
@@ -35,7 +35,7 @@ func RunChecked(s Scenario, by func() policy.Policy) (Outcome, error) {
 	return r.out, broken
 }
 
-func (r *run) broken() error {
+func (r *simulation) broken() error {
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		if err := r.adds(n); err != nil {
@@ -54,7 +54,7 @@ func (r *run) broken() error {
 }
 
 // adds compares what a node uses with what is there.
-func (r *run) adds(n *node) error {
+func (r *simulation) adds(n *node) error {
 	var memory, disk, loads int64
 	for i := range n.items {
 		it, g := &n.items[i], &n.guard[i]
@@ -102,7 +102,7 @@ func (r *run) adds(n *node) error {
 	return nil
 }
 
-func (r *run) linked(n *node) error {
+func (r *simulation) linked(n *node) error {
 	for _, link := range [][]int32{n.in, n.out} {
 		sum := 0.0
 		for _, id := range link {
@@ -116,7 +116,7 @@ func (r *run) linked(n *node) error {
 }
 
 // left reports what a run that is over has not given back.
-func (r *run) left() error {
+func (r *simulation) left() error {
 	moved := float64(0)
 	for _, e := range r.out.Epochs {
 		moved += float64(e.Fetched)

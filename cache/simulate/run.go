@@ -9,34 +9,34 @@ import (
 	"rankfs/meta"
 )
 
-// A run is a scenario in progress: the ranks, and the clock that they go by.
-type run struct {
+// A simulation is a scenario in progress: the ranks, and the clock that they go by.
+type simulation struct {
 	*fills
 	choosing *choosing
 	servers  []*server
 	choice   int64 // the step of the next choice of levels
 	done     int   // ranks that are through the epoch
 	met      int   // ranks that are through the step
-	watch    func(*run)
+	watch    func(*simulation)
 }
 
 // Run has the job run. There is one policy for each node.
 func Run(ctx context.Context, s Scenario, by func() policy.Policy) (Outcome, error) {
-	r, err := newRun(s, by)
+	r, err := newSimulation(s, by)
 	if err != nil {
 		return Outcome{}, err
 	}
 	return r.out, r.run(ctx)
 }
 
-func newRun(s Scenario, by func() policy.Policy) (*run, error) {
+func newSimulation(s Scenario, by func() policy.Policy) (*simulation, error) {
 	s, err := s.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	w := &world{layout: layout{s: s, future: newFuture(&s), whole: s.Grains == 1 && s.Batch == 1 && !s.Once}}
 	c := &caches{w}
-	r := &run{fills: &fills{bringing: &bringing{caches: c}}, choosing: &choosing{c}}
+	r := &simulation{fills: &fills{bringing: &bringing{caches: c}}, choosing: &choosing{c}}
 	r.future.s, r.link = &r.s, s.Costs.Link
 	if r.future.steps == 0 {
 		return nil, meta.Worded(meta.ErrInvalid, "simulate: there are fewer than a step has, and tail=drop leaves them out")
@@ -51,7 +51,7 @@ func newRun(s Scenario, by func() policy.Policy) (*run, error) {
 
 // build makes the servers and the readers. Each has a slot of the clock: first the ranks, then the
 // servers, and from r.first on the chains.
-func (r *run) build(by func() policy.Policy) {
+func (r *simulation) build(by func() policy.Policy) {
 	c, many := &r.s.Costs, float64(r.s.Workers)
 	r.first = int32(len(r.readers))
 	r.serve(&r.source, c.Source, c.Stream)
@@ -74,7 +74,7 @@ func (r *run) build(by func() policy.Policy) {
 	}
 }
 
-func (r *run) serve(s *server, rate, stream float64) {
+func (r *simulation) serve(s *server, rate, stream float64) {
 	s.rate, s.stream, s.slot = rate, stream, r.first
 	r.servers = append(r.servers, s)
 	r.first++
@@ -82,7 +82,7 @@ func (r *run) serve(s *server, rate, stream float64) {
 
 // run goes from one alarm of the clock to the next: a rank has done its work on a batch, a server
 // has ended a transfer, or a chain goes on.
-func (r *run) run(ctx context.Context) error {
+func (r *simulation) run(ctx context.Context) error {
 	r.begins(0)
 	for events := 0; len(r.clock.heap) > 0; events++ {
 		if events%(1<<16) == 0 && ctx.Err() != nil {
@@ -108,7 +108,7 @@ func (r *run) run(ctx context.Context) error {
 }
 
 // begins an epoch for all ranks at once.
-func (r *run) begins(epoch int64) {
+func (r *simulation) begins(epoch int64) {
 	if epoch > 0 {
 		r.future.goOn()
 	}
@@ -122,7 +122,7 @@ func (r *run) begins(epoch int64) {
 }
 
 // worked goes on with a rank that has done its work on a batch.
-func (r *run) worked(k *reader) {
+func (r *simulation) worked(k *reader) {
 	if k.resting {
 		k.resting = false
 		k.node.readers++
@@ -141,7 +141,7 @@ func (r *run) worked(k *reader) {
 }
 
 // meet lets all ranks go on when the last one has done its step.
-func (r *run) meet(k *reader) {
+func (r *simulation) meet(k *reader) {
 	k.since = r.clock.now
 	if r.met++; r.met < len(r.readers) {
 		return
@@ -155,7 +155,7 @@ func (r *run) meet(k *reader) {
 }
 
 // through says that a rank is through an epoch. The next one begins when all are.
-func (r *run) through(k *reader) {
+func (r *simulation) through(k *reader) {
 	k.resting = true
 	k.node.readers--
 	r.dispatch(k.node)
@@ -169,7 +169,7 @@ func (r *run) through(k *reader) {
 }
 
 // follow notes that a rank opens a step.
-func (r *run) follow(k *reader, step int64) {
+func (r *simulation) follow(k *reader, step int64) {
 	now := r.clock.now
 	if step == 0 || step%r.future.steps == 0 && !r.s.Cross {
 		k.Cursor = ahead.Cursor{Run: 1}
@@ -182,7 +182,7 @@ func (r *run) follow(k *reader, step int64) {
 }
 
 // open opens a rank's next batch.
-func (r *run) open(k *reader, step int64) {
+func (r *simulation) open(k *reader, step int64) {
 	r.step = max(r.step, step)
 	if step >= r.choice {
 		r.choice = step + max(1, (r.future.steps+int64(r.s.Choices)-1)/int64(r.s.Choices))
@@ -209,7 +209,7 @@ func (r *run) open(k *reader, step int64) {
 }
 
 // inMemory opens a batch in place, or an empty one.
-func (r *run) inMemory(k *reader, b *batch) {
+func (r *simulation) inMemory(k *reader, b *batch) {
 	b.state = ready
 	if r.future.empty(k.rank, b.step) {
 		return

@@ -59,7 +59,7 @@ func TestSequence(t *testing.T) {
 			if sum != written.CRC32 {
 				t.Errorf("the values are others: checksum %08x, want %08x", sum, written.CRC32)
 			}
-			if w := wait.Split(); w[stall.Source] == 0 || w[stall.Decode] == 0 {
+			if w := wait.ByCause(); w[stall.Source] == 0 || w[stall.Decode] == 0 {
 				t.Errorf("read for %v, want some of source and some of decode", w)
 			}
 		})

@@ -22,7 +22,7 @@ type Clock struct {
 	mu struct {
 		sync.Mutex
 		since     time.Time // up to here all is in spent
-		spent     Split
+		spent     ByCause
 		under     [Causes + 1]int // how many branches are in each cause, or idle
 		followers []*Branch
 	}
@@ -127,7 +127,7 @@ func (c *Clock) fork() *Branch {
 }
 
 // read is the time spent up to now.
-func (c *Clock) read() (now time.Time, spent Split) {
+func (c *Clock) read() (now time.Time, spent ByCause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now = c.now() // under the lock, or another goroutine may have advanced past it
@@ -139,7 +139,7 @@ func (c *Clock) read() (now time.Time, spent Split) {
 type Wait struct {
 	clock *Clock
 	begin time.Time
-	from  Split
+	from  ByCause
 }
 
 // Wait begins a wait that counts from a moment just before.
@@ -148,9 +148,9 @@ func (c *Clock) Wait(begin time.Time) Wait {
 	return Wait{c, begin, spent}
 }
 
-// Split is the wait up to now by cause; its sum is the wait. What passed before
+// ByCause is the wait up to now by cause; its sum is the wait. What passed before
 // it was on the clock is Admission.
-func (w Wait) Split() Split {
+func (w Wait) ByCause() ByCause {
 	now, spent := w.clock.read()
 	s := spent.Sub(w.from)
 	s[Admission] += now.Sub(w.begin) - s.Sum()

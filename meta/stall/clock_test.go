@@ -28,13 +28,13 @@ func TestWaitIsCutFromPhases(t *testing.T) {
 	k.pass(30)
 	second := c.Wait(k.now()) // in the middle of a phase
 	k.pass(50)
-	left := first.Split() // its rank gave up
+	left := first.ByCause() // its rank gave up
 	c.Enter(stall.Decode)
 	k.pass(5)
-	if want := (stall.Split{stall.Admission: 10e6, stall.Source: 80e6}); left != want {
+	if want := (stall.ByCause{stall.Admission: 10e6, stall.Source: 80e6}); left != want {
 		t.Errorf("the first open: %v, want %v", left, want)
 	}
-	if got, want := second.Split(), (stall.Split{stall.Source: 50e6, stall.Decode: 5e6}); got != want {
+	if got, want := second.ByCause(), (stall.ByCause{stall.Source: 50e6, stall.Decode: 5e6}); got != want {
 		t.Errorf("the second open: %v, want %v", got, want)
 	}
 }
@@ -58,8 +58,8 @@ func TestBranchesShareTheTime(t *testing.T) {
 	also.Leave(0)
 	idle.Leave(0)
 	k.pass(1)
-	want := stall.Split{stall.Source: 10e6, stall.Peer: 45e6, stall.Overhead: 1e6}
-	if got := w.Split(); got != want {
+	want := stall.ByCause{stall.Source: 10e6, stall.Peer: 45e6, stall.Overhead: 1e6}
+	if got := w.ByCause(); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -71,7 +71,7 @@ func TestWaitBeforeTheClock(t *testing.T) {
 	k.pass(3)
 	w := stall.NewClock(k.now, stall.Overhead).Wait(begin)
 	k.pass(4)
-	if got, want := w.Split(), (stall.Split{stall.Admission: 3e6, stall.Overhead: 4e6}); got != want {
+	if got, want := w.ByCause(), (stall.ByCause{stall.Admission: 3e6, stall.Overhead: 4e6}); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -94,8 +94,8 @@ func TestFollow(t *testing.T) {
 	stop()
 	part.Enter(stall.Peer) // is nothing to the batch any more
 	k.pass(16)
-	want := stall.Split{stall.Overhead: 17e6, stall.Admission: 2e6, stall.Source: 4e6, stall.Disk: 8e6}
-	if got := w.Split(); got != want {
+	want := stall.ByCause{stall.Overhead: 17e6, stall.Admission: 2e6, stall.Source: 4e6, stall.Disk: 8e6}
+	if got := w.ByCause(); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -125,7 +125,7 @@ type line struct {
 // In any history of branches, marks and waits, each wait's causes come to the
 // wait, and each is what a model says that goes through it millisecond by
 // millisecond.
-func TestSplitsAddUp(t *testing.T) {
+func TestCausesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := newTicker()
 		c := stall.NewClock(k.now, stall.Overhead)
@@ -133,13 +133,13 @@ func TestSplitsAddUp(t *testing.T) {
 		type wait struct {
 			stall.Wait
 			begin time.Time
-			model stall.Split
+			model stall.ByCause
 		}
 		var waits []*wait
 		check := func(w *wait) {
-			got := w.Split()
+			got := w.ByCause()
 			if got.Sum() != k.now().Sub(w.begin) {
-				t.Fatalf("the split %v of a wait of %v comes to %v", got, k.now().Sub(w.begin), got.Sum())
+				t.Fatalf("the causes %v of a wait of %v come to %v", got, k.now().Sub(w.begin), got.Sum())
 			}
 			for i := range got {
 				if d := (got[i] - w.model[i]).Abs(); d > time.Microsecond { // of rounding
@@ -194,7 +194,7 @@ func TestSplitsAddUp(t *testing.T) {
 				}
 			},
 			"wait": func(t *rapid.T) {
-				waits = append(waits, &wait{c.Wait(k.now()), k.now(), stall.Split{}})
+				waits = append(waits, &wait{c.Wait(k.now()), k.now(), stall.ByCause{}})
 			},
 			"resume": func(t *rapid.T) {
 				if len(waits) == 0 {

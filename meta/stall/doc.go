@@ -60,11 +60,11 @@ func (c Cause) whole() Cause {
 
 func (c Cause) isWay() bool { return c >= ByFile && c <= Remote }
 
-// A Split is a span of time by cause.
-type Split [Causes]time.Duration
+// A ByCause is a span of time, of which each cause has its part.
+type ByCause [Causes]time.Duration
 
 // Sum is the span.
-func (s Split) Sum() (sum time.Duration) {
+func (s ByCause) Sum() (sum time.Duration) {
 	for _, d := range s {
 		sum += d
 	}
@@ -72,7 +72,7 @@ func (s Split) Sum() (sum time.Duration) {
 }
 
 // Add returns both together.
-func (s Split) Add(t Split) Split {
+func (s ByCause) Add(t ByCause) ByCause {
 	for i, d := range t {
 		s[i] += d
 	}
@@ -80,7 +80,7 @@ func (s Split) Add(t Split) Split {
 }
 
 // Sub returns s less t.
-func (s Split) Sub(t Split) Split {
+func (s ByCause) Sub(t ByCause) ByCause {
 	for i, d := range t {
 		s[i] -= d
 	}

@@ -65,7 +65,7 @@ func (j *job) spend(r *rank, passed time.Duration) {
 func (j *job) now(now time.Time) Totals {
 	t := j.totals
 	for w := j.waits; w != nil; w = w.next {
-		t.Wait = t.Wait.Add(w.wait.Split())
+		t.Wait = t.Wait.Add(w.wait.ByCause())
 	}
 	if j.waiting == 0 {
 		return t

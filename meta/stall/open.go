@@ -50,8 +50,8 @@ func (o *Open) Wait(w Wait) {
 	j.sample(now)
 }
 
-// Resume ends the wait, of which this was the split.
-func (o *Open) Resume(s Split) {
+// Resume ends the wait, which was this by cause.
+func (o *Open) Resume(s ByCause) {
 	if o == nil || o.waiter == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (o *Open) For(c Cause) Wait {
 // End ends the wait that For began.
 func (o *Open) End(w Wait) {
 	if o != nil {
-		o.Resume(w.Split())
+		o.Resume(w.ByCause())
 	}
 }
 

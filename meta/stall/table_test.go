@@ -52,7 +52,7 @@ func TestShareOfTheRanksTime(t *testing.T) {
 	j := only(t, a)
 	want := stall.Totals{
 		OpenCounts: meta.OpenCounts{Opens: 4, Ready: 3, Waited: 1, Bytes: 4000},
-		Wait:       stall.Split{stall.Source: 30e6}, Time: 100e6, Stalled: 30e6,
+		Wait:       stall.ByCause{stall.Source: 30e6}, Time: 100e6, Stalled: 30e6,
 	}
 	if j.Totals != want {
 		t.Errorf("got %+v, want %+v", j.Totals, want)
@@ -82,14 +82,14 @@ func TestWaitUnderWay(t *testing.T) {
 	c.Enter(stall.Peer)
 	k.pass(5000)
 	j := only(t, a)
-	if want := (stall.Split{stall.Admission: 2e9, stall.Peer: 5e9}); j.Totals.Wait != want || j.Waiting != 1 {
+	if want := (stall.ByCause{stall.Admission: 2e9, stall.Peer: 5e9}); j.Totals.Wait != want || j.Waiting != 1 {
 		t.Errorf("%d wait for %v, want 1 for %v", j.Waiting, j.Totals.Wait, want)
 	}
 	if j.Totals.Time != 8e9 || j.Totals.Stalled != 7e9 || j.Totals.Opens != 1 {
 		t.Errorf("got %+v, want 7 of 8 s stalled", j.Totals)
 	}
 	before := j.Totals
-	o.Resume(w.Split())
+	o.Resume(w.ByCause())
 	o.Done(0, errors.New("in vain"))
 	j = only(t, a)
 	before.Opens, before.Waited, before.Errors = 2, 1, 1
@@ -130,7 +130,7 @@ func TestOpensOfOneRankAtOnce(t *testing.T) {
 	second.End(also)
 	second.Done(1, nil)
 	got := only(t, a).Totals
-	if got.Time != 30e6 || got.Stalled != 30e6 || got.Wait != (stall.Split{stall.Source: 20e6, stall.Disk: 20e6}) {
+	if got.Time != 30e6 || got.Stalled != 30e6 || got.Wait != (stall.ByCause{stall.Source: 20e6, stall.Disk: 20e6}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -358,7 +358,7 @@ func TestWays(t *testing.T) {
 	}
 	source.Leave(6)
 	k.pass(1000)
-	if got, want := w.Split(), (stall.Split{stall.Overhead: 1e9, stall.Source: 1e6, stall.ByFile: 10e6, stall.ByTCP: 20e6, stall.Remote: 30e6}); got != want {
+	if got, want := w.ByCause(), (stall.ByCause{stall.Overhead: 1e9, stall.Source: 1e6, stall.ByFile: 10e6, stall.ByTCP: 20e6, stall.Remote: 30e6}); got != want {
 		t.Errorf("waited %v, want %v", got, want)
 	}
 	var want [stall.Causes]stall.Flow

@@ -16,7 +16,7 @@ const Gap = time.Minute
 // and Stalled as far as they have come, and elsewhere when they end.
 type Totals struct {
 	meta.OpenCounts
-	Wait Split // of all opens, so that the sum may be longer than Stalled
+	Wait ByCause // of all opens, so that the sum may be longer than Stalled
 
 	// Time is the time that the ranks were at it, each from its first open to the
 	// end of its last, without what lies between two if that is longer than

@@ -19,7 +19,7 @@ func window(w stall.Window) control.Window {
 	return control.Window{Seconds: w.Width.Seconds(), Ranks: w.Ranks, Account: account(w.Totals)}
 }
 
-func waitsOf(s stall.Split) control.Waits {
+func waitsOf(s stall.ByCause) control.Waits {
 	source := s[stall.Source] + s[stall.ByFile] + s[stall.ByTCP] + s[stall.Remote]
 	return control.Waits{
 		Admission: (s[stall.Admission] + s[stall.Memory]).Seconds(), Overhead: s[stall.Overhead].Seconds(), Source: source.Seconds(),
@@ -27,7 +27,7 @@ func waitsOf(s stall.Split) control.Waits {
 	}
 }
 
-func hdfsWaits(s stall.Split) control.Ways[float64] {
+func hdfsWaits(s stall.ByCause) control.Ways[float64] {
 	return ways(func(c stall.Cause) float64 { return s[c].Seconds() })
 }
 
