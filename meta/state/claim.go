@@ -29,7 +29,7 @@ func (*claims) commands() []command {
 	return []command{{kind: 12, blank: blank[Claim], by: owns}}
 }
 
-func (t *claims) share() part { return &claims{table: t.table.share()} }
+func (t *claims) share() sharer { return &claims{table: t.table.share()} }
 
 func (t *claims) over() bool { return t.len() > MaxAllRankCounts || t.claimed > MaxClaimed }
 

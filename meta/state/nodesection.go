@@ -15,7 +15,7 @@ func (*nodes) commands() []command {
 	}
 }
 
-func (t *nodes) share() part { return &nodes{t.table.share(), t.removed.share()} }
+func (t *nodes) share() sharer { return &nodes{t.table.share(), t.removed.share()} }
 
 func (t *nodes) over() bool { return t.len() > MaxNodes || t.removed.len() > MaxRemoved }
 

@@ -29,7 +29,7 @@ func (*plans) commands() []command {
 	}
 }
 
-func (t *plans) share() part { return &plans{table: t.table.share()} }
+func (t *plans) share() sharer { return &plans{table: t.table.share()} }
 
 func (t *plans) over() bool { return t.len() > MaxPlans || t.maps.runs > MaxRuns }
 

@@ -30,7 +30,7 @@ func (*pool) commands() []command {
 	}
 }
 
-func (p *pool) share() part {
+func (p *pool) share() sharer {
 	return &pool{jobs: p.jobs.share(), stages: p.stages.share(), names: p.names.share(), commits: p.commits.share(), count: p.count, kept: p.kept.share()}
 }
 

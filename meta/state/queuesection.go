@@ -17,7 +17,7 @@ func (*queues) commands() []command {
 	}
 }
 
-func (t *queues) share() part { return &queues{table: t.table.share()} }
+func (t *queues) share() sharer { return &queues{table: t.table.share()} }
 
 func (t *queues) over() bool {
 	return t.len() > MaxQueues || t.units > MaxAllUnits || t.workers > MaxAllWorkers || t.suspects > MaxAllSuspects

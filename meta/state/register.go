@@ -16,7 +16,7 @@ func (*datasets) commands() []command {
 	}
 }
 
-func (t *datasets) share() part { return &datasets{table: t.table.share()} }
+func (t *datasets) share() sharer { return &datasets{table: t.table.share()} }
 
 func (t *datasets) over() bool { return t.len() > MaxDatasets || t.registrations > MaxRegistrations }
 

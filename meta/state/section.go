@@ -8,7 +8,7 @@ import (
 // A section is one kind of thing that the nodes agree on, with what follows from
 // it. Its commands change it, and may change others.
 type section interface {
-	part
+	sharer
 	commands() []command
 	over() bool // there is more than its bounds allow
 	write(*frameWriter)

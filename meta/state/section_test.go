@@ -28,7 +28,7 @@ func (*notes) commands() []command {
 	return []command{{kind: 99, blank: blank[Note], by: owns, since: Signed}}
 }
 
-func (t *notes) share() part { return &notes{t.table.share()} }
+func (t *notes) share() sharer { return &notes{t.table.share()} }
 
 func (t *notes) over() bool { return t.len() > mostNotes }
 

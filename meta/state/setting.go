@@ -22,7 +22,7 @@ func (*settings) commands() []command {
 	return []command{{kind: 20, blank: blank[Setting], by: operators}}
 }
 
-func (t *settings) share() part { return &settings{t.table.share()} }
+func (t *settings) share() sharer { return &settings{t.table.share()} }
 
 func (t *settings) over() bool { return t.len() > MaxSettings }
 

@@ -13,7 +13,7 @@ import "iter"
 //   - every bound of a section, as its file has it.
 type state struct {
 	header
-	sections []part // in the order of the table
+	sections []sharer // in the order of the table
 
 	// era counts snapshots. A job or queue of an earlier era is shared with
 	// one, and is copied before it is changed.
@@ -21,14 +21,14 @@ type state struct {
 	changed struct{ cluster, files, queues bool } // by the command that is being applied
 }
 
-// A part is a section, as the state knows it. One that has to do with more than its own
+// A sharer is a section, as the state knows it. One that has to do with more than its own
 // commands has, as well, what of these it wants:
 //   - advance, called whenever the clock has been set;
 //   - nodeGone, after a node was removed;
 //   - datasetGone, after a dataset was removed, or replaced by its next generation;
 //   - whole, which checks at the end of a snapshot what only that shows.
-type part interface {
-	share() part // a copy that stays what it is, and to which nothing is applied
+type sharer interface {
+	share() sharer // a copy that stays what it is, and to which nothing is applied
 }
 
 // having are the sections of a state that are a T as well, in the order of the table.
@@ -77,7 +77,7 @@ func (s *state) next() uint64 {
 // share is a copy of the state that stays what it is. Nothing may be applied
 // to it.
 func (s *state) share() *state {
-	c := &state{header: s.header, sections: make([]part, len(s.sections))}
+	c := &state{header: s.header, sections: make([]sharer, len(s.sections))}
 	for i, one := range s.sections {
 		c.sections[i] = one.share()
 	}
@@ -90,7 +90,7 @@ func (h *header) version() int { return max(h.Version, Oldest) }
 func (s *state) snapshotVersion() uint32 { return snapshotOf(s.version()) }
 
 // sectionOf is the section of that type.
-func sectionOf[S part](s *state) S {
+func sectionOf[S sharer](s *state) S {
 	for _, one := range s.sections {
 		if is, ok := one.(S); ok {
 			return is

@@ -32,7 +32,7 @@ func (*tokens) commands() []command {
 	}
 }
 
-func (t *tokens) share() part { return &tokens{table: t.table.share()} }
+func (t *tokens) share() sharer { return &tokens{table: t.table.share()} }
 
 func (t *tokens) over() bool { return t.len() > MaxSpent }
 
