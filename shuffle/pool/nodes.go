@@ -7,10 +7,10 @@ import (
 	"rankfs/shuffle/placement"
 )
 
-// Keepers are the nodes that are up, as placement knows them. One has room that has said so,
+// NodesUp are the nodes that are up, as placement knows them. One has room that has said so,
 // unless it is full or drained. Of self, which is empty on a guest, what is written there is
 // kept whatever it has said.
-func Keepers(nodes []state.Node, self string) (all []placement.Node) {
+func NodesUp(nodes []state.Node, self string) (all []placement.Node) {
 	for _, n := range nodes {
 		room := n.Pool
 		switch {

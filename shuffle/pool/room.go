@@ -41,7 +41,7 @@ type JobsAndMaps interface {
 // Leaving counts the maps on a node of which other nodes have too few copies as yet, and says
 // whether one of those has room for any of it, as far as the cluster knows.
 func Leaving(s JobsAndMaps, nodes []state.Node, node string) (maps int, bytes int64, fits bool) {
-	active, hosts := activeNodes(Keepers(nodes, "")), max(1, Hosts(nodes))
+	active, hosts := activeNodes(NodesUp(nodes, "")), max(1, Hosts(nodes))
 	delete(active, node)
 	free := freeOf(s, nodes)
 	for g, c := range commitsOf(s) {

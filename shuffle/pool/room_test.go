@@ -16,7 +16,7 @@ import (
 
 // Room for copies is where somebody has said so, and not on nodes that are drained, full or
 // down; a node keeps what is written on it.
-func TestKeepers(t *testing.T) {
+func TestNodesUp(t *testing.T) {
 	nodes := []state.Node{
 		{ID: "self", Host: "a", Up: true, Pool: 5, PoolFull: true},
 		{ID: "roomy", Host: "b", Up: true, Pool: 7},
@@ -30,10 +30,10 @@ func TestKeepers(t *testing.T) {
 		{ID: "self", Host: "a", Room: 5}, {ID: "roomy", Host: "b", Room: 7}, {ID: "full", Host: "c"}, {ID: "none", Host: "d"},
 		{ID: "drained", Host: "f", Leaves: true}, {ID: "beside", Host: "b", Room: 1},
 	}
-	if got := pool.Keepers(nodes, "self"); !slices.Equal(got, want) {
+	if got := pool.NodesUp(nodes, "self"); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := pool.Keepers(nodes, "none")[3]; got.Room == 0 {
+	if got := pool.NodesUp(nodes, "none")[3]; got.Room == 0 {
 		t.Errorf("itself, of which nobody knows yet: %+v", got)
 	}
 	if got := pool.Hosts(nodes); got != 4 { // a, b, c, e

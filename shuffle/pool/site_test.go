@@ -246,7 +246,7 @@ func (s *site) fail(nodes ...*member) {
 func (s *site) up(self string) []placement.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(pool.Keepers(s.machine.Nodes(), self), func(n placement.Node) bool { return s.mu.lost[n.ID] })
+	return slices.DeleteFunc(pool.NodesUp(s.machine.Nodes(), self), func(n placement.Node) bool { return s.mu.lost[n.ID] })
 }
 
 func (s *site) apply(by state.Sender, c state.Command) (state.Result, error) {

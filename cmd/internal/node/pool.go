@@ -23,7 +23,7 @@ func (n *node) newPool() *pool.Pool {
 		Guest: c.PoolGuest,
 		Disk:  pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group, Member: m.group,
 		Wire: m.wire, Log: c.Log,
-		Nodes: n.keepers,
+		Nodes: n.nodesUp,
 		Hosts: func() int { return pool.Hosts(m.machine.Nodes()) },
 		Forget: func() {
 			if tree := n.poolTree.Load(); tree != nil {
@@ -33,13 +33,13 @@ func (n *node) newPool() *pool.Pool {
 	})
 }
 
-// keepers are the nodes that are up, in the racks that sources know.
-func (n *node) keepers() []placement.Node {
+// nodesUp are the nodes that are up, in the racks that sources know.
+func (n *node) nodesUp() []placement.Node {
 	self := n.member.group.Self()
 	if n.config.PoolGuest {
 		self = ""
 	}
-	all := pool.Keepers(n.member.machine.Nodes(), self)
+	all := pool.NodesUp(n.member.machine.Nodes(), self)
 	for i := range all {
 		all[i].Rack = n.catalog.Rack(all[i].Host)
 	}
