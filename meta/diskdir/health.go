@@ -21,7 +21,7 @@ type Health struct {
 	Dir     string
 	Suspend time.Duration // by a failure
 	Log     *slog.Logger
-	Failing chan struct{} // is given a token when it is not to be read; nil: that waits for nobody
+	Failing chan struct{} // is given a token when it is not to be read; nil: no goroutine waits for that
 	Disk    slowdisk.Disk // as what writes there finds it
 
 	mu struct {

@@ -52,8 +52,8 @@ func BenchmarkStep(b *testing.B) {
 func large(b *testing.B) *cluster {
 	c := founded(b, 64)
 	for n := range 1000 {
-		record := json.RawMessage(fmt.Sprintf(`{"source":"hdfs://namenode/data/%d","layout":"records","files":%d}`, n, n))
-		c.do(&state.PutDataset{Name: fmt.Sprintf("set%d", n), Registration: record, Index: index(n + 10), IndexBytes: 1 << 20})
+		registration := json.RawMessage(fmt.Sprintf(`{"source":"hdfs://namenode/data/%d","layout":"records","files":%d}`, n, n))
+		c.do(&state.PutDataset{Name: fmt.Sprintf("set%d", n), Registration: registration, Index: index(n + 10), IndexBytes: 1 << 20})
 		for rank := range uint64(64) {
 			c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 64, Rank: rank, Node: id(1 + n%64)})
 		}

@@ -58,12 +58,12 @@ func TestSettingBounds(t *testing.T) {
 
 func TestRecordBounds(t *testing.T) {
 	c := newCluster(t)
-	record := make(json.RawMessage, state.MaxRegistration)
-	for i := range record {
-		record[i] = '1'
+	registration := make(json.RawMessage, state.MaxRegistration)
+	for i := range registration {
+		registration[i] = '1'
 	}
 	put := func(n int) *state.PutDataset {
-		return &state.PutDataset{Name: fmt.Sprint(n), Registration: record, Index: index(n)}
+		return &state.PutDataset{Name: fmt.Sprint(n), Registration: registration, Index: index(n)}
 	}
 	for n := range state.MaxRegistrations / state.MaxRegistration {
 		c.do(put(n))

@@ -14,8 +14,8 @@ import (
 
 func TestDatasets(t *testing.T) {
 	c := founded(t, 1)
-	put := func(record string, i int, generation uint64) *state.PutDataset {
-		return &state.PutDataset{Name: "d", Registration: json.RawMessage(record), Index: index(i), IndexBytes: 10, Generation: generation}
+	put := func(registration string, i int, generation uint64) *state.PutDataset {
+		return &state.PutDataset{Name: "d", Registration: json.RawMessage(registration), Index: index(i), IndexBytes: 10, Generation: generation}
 	}
 	c.refuse(meta.ErrExist, put(`{"a":2}`, 1, 0))
 	c.refuse(meta.ErrExist, put(`{"a":1}`, 2, 0))

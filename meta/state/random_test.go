@@ -72,8 +72,8 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 		return &state.Health{ID: n, Life: m.nodes[n].Life, Up: flag()}
 	case 13, 14:
 		name := dataset()
-		record := json.RawMessage(fmt.Sprintf(`{"r":%d}`, one("record", 2)))
-		return &state.PutDataset{Name: name, Registration: record, Index: index(one("index", 2)), Generation: generation(name)}
+		registration := json.RawMessage(fmt.Sprintf(`{"r":%d}`, one("registration", 2)))
+		return &state.PutDataset{Name: name, Registration: registration, Index: index(one("index", 2)), Generation: generation(name)}
 	case 15:
 		name := dataset()
 		return &state.RemoveDataset{Name: name, Generation: generation(name)}

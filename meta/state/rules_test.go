@@ -13,7 +13,7 @@ import (
 // What no machine would accept is refused before it is in a log.
 func TestEncodeRefuses(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
-	record := json.RawMessage("{}")
+	registration := json.RawMessage("{}")
 	admit := func(change func(*state.Node)) *state.Admit {
 		n := nodeOf(1)
 		change(&n)
@@ -51,14 +51,14 @@ func TestEncodeRefuses(t *testing.T) {
 		{"the pool of nobody", signedBy(id(1), &state.OfferPool{Bytes: 1})},
 		{"a quota of less than nothing", signedBy(id(1), &state.SetQuota{Name: "j", Quota: -1})},
 		{"a pool of less than nothing", signedBy(id(1), &state.OfferPool{ID: id(1), Bytes: -1})},
-		{"a dataset without name", &state.PutDataset{Registration: record, Index: index(1)}},
-		{"a dataset with a slash", &state.PutDataset{Name: "a/b", Registration: record, Index: index(1)}},
-		{"a dataset without record", &state.PutDataset{Name: "d", Index: index(1)}},
-		{"a record that is no JSON", &state.PutDataset{Name: "d", Registration: json.RawMessage("{"), Index: index(1)}},
-		{"a long record", &state.PutDataset{Name: "d", Registration: json.RawMessage(`"` + strings.Repeat("x", state.MaxRegistration) + `"`), Index: index(1)}},
-		{"a dataset without index", &state.PutDataset{Name: "d", Registration: record}},
-		{"an index of odd digits", &state.PutDataset{Name: "d", Registration: record, Index: index(1)[1:]}},
-		{"an index of less than nothing", &state.PutDataset{Name: "d", Registration: record, Index: index(1), IndexBytes: -1}},
+		{"a dataset without name", &state.PutDataset{Registration: registration, Index: index(1)}},
+		{"a dataset with a slash", &state.PutDataset{Name: "a/b", Registration: registration, Index: index(1)}},
+		{"a dataset without registration", &state.PutDataset{Name: "d", Index: index(1)}},
+		{"a registration that is no JSON", &state.PutDataset{Name: "d", Registration: json.RawMessage("{"), Index: index(1)}},
+		{"a long registration", &state.PutDataset{Name: "d", Registration: json.RawMessage(`"` + strings.Repeat("x", state.MaxRegistration) + `"`), Index: index(1)}},
+		{"a dataset without index", &state.PutDataset{Name: "d", Registration: registration}},
+		{"an index of odd digits", &state.PutDataset{Name: "d", Registration: registration, Index: index(1)[1:]}},
+		{"an index of less than nothing", &state.PutDataset{Name: "d", Registration: registration, Index: index(1), IndexBytes: -1}},
 		{"the removal of no dataset", &state.RemoveDataset{}},
 		{"a claim of no ranks", &state.Claim{Dataset: "d", Node: id(1)}},
 		{"a claim past the ranks", &state.Claim{Dataset: "d", Ranks: 2, Rank: 2, Node: id(1)}},

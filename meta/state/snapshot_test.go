@@ -204,7 +204,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a dataset made of a stage that is not there", 'd', `"Registered":`, `"Stage":1000,"Registered":`},
 		{"a dataset made of itself", 'd', `"Registered":`, `"Bases":["d"],"Registered":`},
 		{"a dataset without name", 'd', `"Name":"d"`, `"Name":""`},
-		{"a record that is no JSON", 'd', `"Record":"`, `"Record":"AAAA`},
+		{"a registration that is no JSON", 'd', `"Record":"`, `"Record":"AAAA`},
 		{"a dataset twice", 'd', `"Name":"d"`, `"Name":"e"`},
 		{"a job of no dataset", 'j', `"d"`, `"x"`},
 		{"a job without ranks", 'j', `"Ranks":3`, `"Ranks":0`},

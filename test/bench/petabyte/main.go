@@ -152,9 +152,9 @@ func enter(ctx context.Context, dir string, machine *state.Machine) (g *group.Gr
 	return g, leave, nil
 }
 
-// register registers the dataset, seats the ranks of a job and pins its plans.
+// register registers the dataset, claims the ranks of a job and settles its plans.
 func register(ctx context.Context, g *group.Group, hash string, size int64) error {
-	record, err := json.Marshal(map[string]any{
+	registration, err := json.Marshal(map[string]any{
 		"name": "petabyte", "source": source, "by_chunk": true, "origin": g.Self(),
 		"view":    fmt.Sprintf("epoch=0,ranks=%d,seed=0,order=full,batch=chunk,tail=keep,assign=local", ranks),
 		"created": time.Now().UTC(), "indexed": time.Now().UTC(),
@@ -162,7 +162,7 @@ func register(ctx context.Context, g *group.Group, hash string, size int64) erro
 	if err != nil {
 		return err
 	}
-	r, err := g.Do(ctx, &state.PutDataset{Name: "petabyte", Registration: record, Index: hash, IndexBytes: size})
+	r, err := g.Do(ctx, &state.PutDataset{Name: "petabyte", Registration: registration, Index: hash, IndexBytes: size})
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (c *Cluster) Put(r catalog.Registration, index string) {
 		t.Fatal(err)
 	}
 	_, r.View, _ = meta.SplitView(v.String())
-	record, err := json.Marshal(r)
+	registration, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (c *Cluster) Put(r catalog.Registration, index string) {
 		t.Fatal(err)
 	}
 	old, _ := c.State.Dataset(r.Name)
-	c.Apply(&state.PutDataset{Name: r.Name, Registration: record, Index: hash, Generation: old.Generation})
+	c.Apply(&state.PutDataset{Name: r.Name, Registration: registration, Index: hash, Generation: old.Generation})
 }
 
 func (c *Cluster) drop(name string) {
