@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/test/eventually"
 )
 
 // polls asks three readers of a queue of two batches what they could read, and
@@ -228,11 +229,14 @@ func (r running) waiter(t *testing.T, program string) {
 	line, _ := bufio.NewReader(says).ReadString('\n')
 	pid := c.Process.Pid
 	fmt.Sscanf(line, "reader %d", &pid)
-	for ctx.Err() == nil && line != "" && !polling(pid) {
-		time.Sleep(time.Millisecond)
-	}
+	late := eventually.Until(ctx, func() error {
+		if line != "" && !polling(pid) {
+			return errors.New("it does not wait")
+		}
+		return nil
+	})
 	_, err = io.WriteString(tell, "\n")
-	if err := errors.Join(err, c.Wait()); err != nil {
+	if err := errors.Join(late, err, c.Wait()); err != nil {
 		t.Errorf("%v; it said %q, %s", err, line, wrong.String())
 	}
 }

@@ -210,12 +210,7 @@ func TestNobodyWaitsForAReadThatHangs(t *testing.T) {
 			source, indexed = file(t, "", 6)
 			k.Put(catalog.Registration{Name: "new", Source: source, View: "ranks=1,step=1"}, indexed)
 			within(t, "a new one", func() error {
-				for {
-					if err := open("new"); !errors.Is(err, meta.ErrNotExist) {
-						return err
-					}
-					time.Sleep(time.Millisecond)
-				}
+				return eventually.Until(t.Context(), func() error { return open("new") })
 			})
 		})
 	}
