@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,7 +197,7 @@ func (b *bench) choosingAtRate(view string, rate, worth float64) (misses int) {
 	ran := output("go", "test", "-run", "^$", "-bench", "^BenchmarkChoosingAtRate$/"+view, "-benchtime", "1x",
 		"-cpuprofile", profile, "-o", program, "./cmd/internal/views")
 	chosen, reached := metric(ran, "choice-%"), metric(ran, "opens/s")
-	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", `cache\.\(\*(choosing|eviction)\)\.(draft|worthAt|nextUse)$|cache\.\(\*order\)`, program, profile)
+	top := output("go", "tool", "pprof", "-top", "-unit", "ms", "-focus", focus(choosing), program, profile)
 	_, of, _ := strings.Cut(top, "accounting for ")
 	spent, _, _ := strings.Cut(of, "ms")
 	profiled, err := strconv.ParseFloat(spent, 64)
@@ -214,6 +215,26 @@ func (b *bench) choosingAtRate(view string, rate, worth float64) (misses int) {
 			name: "the same, of a profile, with what the cache asks and its heap", values: []float64{all}, unit: "%", target: 2, atMost: true,
 		},
 	)
+}
+
+// A function is one of a package by its receiver and name, or all of a receiver if it has no name.
+type function struct{ receiver, name string }
+
+// Choosing are the functions of the cache by which levels are chosen, and what it does to know
+// what to ask, and its heap.
+var choosing = []function{{"choosing", "draft"}, {"eviction", "worthAt"}, {"eviction", "nextUse"}, {"heap", ""}}
+
+// focus is the expression for functions of the cache in a profile.
+func focus(all []function) string {
+	var each []string
+	for _, f := range all {
+		one := regexp.QuoteMeta("cache.(*" + f.receiver + ")." + f.name)
+		if f.name != "" {
+			one += "$"
+		}
+		each = append(each, one)
+	}
+	return strings.Join(each, "|")
 }
 
 // openAll opens the first n batches of a rank, so many a second at most.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -50,6 +53,39 @@ func TestAMissIsTheEnd(t *testing.T) {
 		taken = 0
 		if code := measureAll(&bench{ground: ground{dir: t.TempDir(), shm: t.TempDir()}}, c.rows); code != c.code || taken != len(c.rows) {
 			t.Errorf("%d rows: bench ends with %d after %d of them, want %d", len(c.rows), code, taken, c.code)
+		}
+	}
+}
+
+// What a profile is asked for is there by its name: of a function that is called otherwise by now
+// a row would say that it takes nothing.
+func TestProfiledFunctions(t *testing.T) {
+	files, err := filepath.Glob("../../cache/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of the cache, %v", len(files), err)
+	}
+	var source strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(text)
+	}
+	wanted := regexp.MustCompile(focus(choosing))
+	for _, f := range choosing {
+		declared := regexp.MustCompile(`(?m)^func \(\w+ \*` + f.receiver + `\) (\w+)\(`)
+		found := false
+		for _, m := range declared.FindAllStringSubmatch(source.String(), -1) {
+			if f.name == "" || m[1] == f.name {
+				found = wanted.MatchString("rankfs/cache.(*" + f.receiver + ")." + m[1])
+			}
+			if found {
+				break
+			}
+		}
+		if !found {
+			t.Errorf("the cache has no method %q of %s", f.name, f.receiver)
 		}
 	}
 }
