@@ -49,16 +49,16 @@ func (ev *eviction) weigh(now time.Time) {
 	for _, t := range ts.of {
 		t.standing, t.read = fair.Standing{Due: -1}, false
 	}
-	count := int64(0)
+	all, count := 0, int64(0)
 	for _, t := range ts.of {
 		if t.standing.Due < 0 { // of several series
 			t.standing, t.resting = fair.Standing{}, t.rests(now)
-			if !t.resting {
+			if all++; !t.resting {
 				count++
 			}
 		}
 	}
-	if len(ts.of) < 2 || !policy.Divides(ev.strategy.name) {
+	if all < 2 || !policy.Divides(ev.strategy.name) {
 		return
 	}
 	for n, s := range idle.series {
@@ -104,7 +104,7 @@ func (ev *eviction) priority(b *batch, s *Series) fair.Priority {
 	switch {
 	case giver == nil || giver == taker || ev.pinned(b):
 		return fair.Usual
-	case taker == nil && giver.standing.Held > giver.standing.Due:
+	case taker == nil && (giver.standing.Held > giver.standing.Due || giver.standing.Due == ev.budget.Load()): // or all others rest
 		return fair.Usual
 	case taker == nil:
 		return fair.Of(giver.standing, fair.Standing{})

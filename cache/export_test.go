@@ -1,6 +1,10 @@
 package cache
 
-import "time"
+import (
+	"time"
+
+	"rankfs/cache/fair"
+)
 
 // KeepFiles sets how many files memory keeps for nobody. It is to be called before
 // anything is opened.
@@ -19,6 +23,19 @@ func (c *Cache) Tenants() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.mu.readers.tenants.of)
+}
+
+// Standings are those of the series whose tenants are known, that have one.
+func (c *Cache) Standings() (all []fair.Standing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.eviction.weigh(time.Now())
+	for _, t := range c.mu.readers.tenants.of {
+		if t.standing != (fair.Standing{}) {
+			all = append(all, t.standing)
+		}
+	}
+	return all
 }
 
 // Files is how many files of memory have a descriptor.

@@ -351,3 +351,22 @@ func TestAJobThatRests(t *testing.T) {
 		})
 	}
 }
+
+// A job alone has no standing, though it reads one series and then the next: there is no other to
+// take anything from it.
+func TestAJobAloneHasNoStanding(t *testing.T) {
+	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
+	next := &testSeries{id: 2, steps: 20, size: 64 << 10}
+	readEpoch(t, k, &testSeries{id: 1, steps: 20, size: 64 << 10, next: next}, time.Millisecond)
+	open(t, k, next, 0, 0).Release()
+	if n := k.Tenants(); n != 2 {
+		t.Fatalf("%d series of a tenant, want 2", n)
+	}
+	if all := k.Standings(); len(all) > 0 {
+		t.Errorf("of one job: %+v", all)
+	}
+	open(t, k, &testSeries{id: 3, steps: 20, size: 64 << 10}, 0, 0).Release()
+	if all := k.Standings(); len(all) != 3 {
+		t.Errorf("of two jobs: %+v", all)
+	}
+}
