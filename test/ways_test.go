@@ -149,8 +149,12 @@ func (s *sources) functions(pkg string) (*functions, error) {
 // calls reports whether a function names the one of that name in other, or a method of an
 // interface by which that is called.
 func (f *functions) calls(name string, other *functions, target string) (found bool) {
+	body := f.bodies[name]
+	if body == nil {
+		return false // there is none of that name
+	}
 	of, method, isMethod := strings.Cut(target, ".")
-	f.functionsIn(f.bodies[name], func(named *types.Func) {
+	f.functionsIn(body, func(named *types.Func) {
 		switch wanted := interfaceOf(named); {
 		case wanted == nil:
 			found = found || named.Pkg() != nil && named.Pkg().Path() == other.Path() && nameOf(named) == target
