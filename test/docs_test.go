@@ -4,7 +4,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -48,5 +50,25 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 	}
 	if len(files) < 60 {
 		t.Errorf("%d packages were found", len(files))
+	}
+}
+
+// The first thing that a package says is a sentence of 40 words at most: `go list` prints it,
+// and ARCHITECTURE.md has no other list of what each is for.
+func TestPackagesSayItInASentence(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{if .GoFiles}}{{.ImportPath}}\t{{.Doc}}{{end}}", "rankfs/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := regexp.MustCompile(`[.?] [A-Z]`)
+	for line := range strings.Lines(string(out)) {
+		pkg, said, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		words, ended := len(strings.Fields(said)), strings.HasSuffix(said, ".") || strings.HasSuffix(said, "?")
+		switch {
+		case words == 0 || words > 40:
+			t.Errorf("%s says what it is in %d words, of 40 at most: %s", pkg, words, said)
+		case !ended || another.MatchString(said):
+			t.Errorf("%s does not say what it is in one sentence, and then more in a paragraph of its own: %s", pkg, said)
+		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package sequence decodes Hadoop SequenceFiles.
+// Package sequence decodes Hadoop SequenceFiles, split by split, from streams that its
+// caller opens.
 //
 // A file is a header and then records, each a key and a value. At intervals a
 // marker stands between them that the header announced: four bytes 0xff and 16

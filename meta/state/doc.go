@@ -1,6 +1,8 @@
-// Package state has what the daemons of a cluster agree on: its nodes, its datasets,
-// where ranks read, which plans are settled, which worker holds which unit of a queue,
-// and in the shuffle pool which attempt of each map has won, and where its copies are.
+// Package state has what the daemons of a cluster agree on: nodes, datasets, plans,
+// leases of queues, and maps of the shuffle pool.
+//
+// Of datasets that is where their ranks read, and which plans are settled; of a queue which
+// worker holds which unit; of a map which attempt has won, and where its copies are.
 // It is a machine that commands are applied to, one after the other, in the order of a
 // replicated log.
 //

@@ -1,7 +1,8 @@
 // Package shortcircuit reads blocks by their files where the datanode is on this
-// host: the datanode passes the block's two open files, bytes and checksums, over
-// a UNIX socket (HDFS's short-circuit reads), and no byte of the block goes
-// through a socket or the datanode's process.
+// host (HDFS's short-circuit reads).
+//
+// The datanode passes the block's two open files, bytes and checksums, over a UNIX
+// socket, and no byte of the block goes through a socket or the datanode's process.
 //
 // Hadoop's own client shares memory with the datanode, in which the datanode revokes
 // files that it passed. This package uses the files themselves instead: a block that

@@ -1,5 +1,5 @@
 // Division divides one epoch of chunks among nodes with a rank each, and says
-// how long that took and how much memory the process had at most:
+// how long that took and how much memory the process had at most.
 //
 //	division CHUNKS NODES RACKS
 //

@@ -1,7 +1,9 @@
 // Petabyte gives a node that was founded, and whose daemon has ended, a dataset
-// of a petabyte that does not exist: the index of 8,388,608 chunks of 128 MiB, each
-// on three of a thousand hosts, registered in the node's log as the daemon would,
-// with a job of 1,024 ranks and plans of its epochs.
+// of a petabyte that does not exist.
+//
+// It is the index of 8,388,608 chunks of 128 MiB, each on three of a thousand hosts,
+// registered in the node's log as the daemon would, with a job of 1,024 ranks and plans
+// of its epochs.
 //
 //	petabyte STATE
 //
