@@ -109,10 +109,16 @@ func run(some []row) int {
 	defer b.close()
 	b.closeOnSignal()
 	defer func() {
-		if f, ok := recover().(failure); ok {
+		switch f := recover().(type) {
+		case nil:
+			return
+		case failure:
 			b.close()
 			fmt.Fprintln(os.Stderr, "bench:", f.error)
 			os.Exit(1)
+		default:
+			b.close()
+			panic(f)
 		}
 	}()
 	warnIfBusy()

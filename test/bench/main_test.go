@@ -57,6 +57,19 @@ func TestAMissIsTheEnd(t *testing.T) {
 	}
 }
 
+// A defect of bench itself ends it as what it is: with nothing printed it would pass.
+func TestADefectIsNoResult(t *testing.T) {
+	was := *dir
+	*dir = t.TempDir()
+	defer func() {
+		*dir = was
+		if is := recover(); is != "a defect" {
+			t.Errorf("bench goes on after a panic: %v", is)
+		}
+	}()
+	run([]row{{"r", func(*bench) int { panic("a defect") }}})
+}
+
 // What a profile is asked for is there by its name: of a function that is called otherwise by now
 // a row would say that it takes nothing.
 func TestProfiledFunctions(t *testing.T) {
