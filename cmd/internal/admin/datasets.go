@@ -79,10 +79,10 @@ func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (contr
 	x := v.Version.Index
 	e := control.Explanation{
 		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.Views.ShortageOf(v.View(), v.Version), n.Views.MemoryWarning(v.View(), v.Version)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.Views.Memory.ShortageOf(v.View(), v.Version), n.Views.Memory.Warning(v.View(), v.Version)),
 	}
 	if r.Nodes > 0 {
-		need := n.Views.Need(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
+		need := n.Views.Memory.Need(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
 		e.NodeBytes, e.LargestBytes = need.Bytes, need.Largest
 	}
 	return e, nil

@@ -24,7 +24,7 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
 		Flows: flows(report.Flows), Tiers: tiers, Pool: n.all.pool(), Counters: counters,
 	}
-	if c, enough := n.Views.Lacked(); c != nil && c.Asked > 0 {
+	if c, enough := n.Views.Memory.Lacked(); c != nil && c.Asked > 0 {
 		l.Lacked = &control.Lack{Batches: c.Batches, Held: c.Held, Asked: c.Asked, Enough: enough}
 	}
 	for _, j := range report.Jobs {
@@ -60,9 +60,9 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), Facts: n.facts(j.Name),
 	}
 	if v, d, err := n.Views.Resolve(j.Name); err == nil {
-		c.TooLarge = n.Views.TooLarge(v, d.Version)
+		c.TooLarge = n.Views.Memory.TooLarge(v, d.Version)
 		if j.Waiting > 0 {
-			c.Warning = n.Views.ShortageOf(v, d.Version)
+			c.Warning = n.Views.Memory.ShortageOf(v, d.Version)
 		}
 	}
 	if ranks {

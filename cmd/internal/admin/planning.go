@@ -29,7 +29,7 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Sur
 	if r.Unsettle && (r.Settle || r.Seats != nil) {
 		return control.Survey{}, fmt.Errorf("plan of %v %w: unsettle it first, and then look or settle again", v, meta.ErrInvalid)
 	}
-	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(unreadable(d, d.Changed(ctx)), n.Views.MemoryWarning(v, d.Version))}
+	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(unreadable(d, d.Changed(ctx)), n.Views.Memory.Warning(v, d.Version))}
 	if d.Version.Source.Remote {
 		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
 	}
@@ -88,9 +88,9 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 		return asked.seats, nil
 	case ok:
 		p.State = control.PlanSettled
-		return n.Views.Seats(settled.Nodes), nil
+		return n.Views.Ranks.Seats(settled.Nodes), nil
 	}
-	return n.Views.Seats(n.Views.WouldBe(v)), nil
+	return n.Views.Ranks.Seats(n.Views.Ranks.WouldBe(v)), nil
 }
 
 // fixedBecause is why the plan does not depend on where ranks are, empty if it does.
@@ -112,7 +112,7 @@ func (n *planning) settle(ctx context.Context, v meta.View, d *catalog.Dataset, 
 	}
 	nodes := asked.nodes
 	if nodes == nil {
-		nodes = n.Views.WouldBe(v)
+		nodes = n.Views.Ranks.WouldBe(v)
 	}
 	r, err := n.Group.Do(ctx, &state.Settle{View: v.String(), Generation: d.Generation, Nodes: nodes})
 	if err != nil {

@@ -145,7 +145,7 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []fault) {
 	all = append(all, n.all.datasets.faults()...)
 	all = append(all, n.all.asideWarnings()...)
 	all = append(all, n.all.shuffles.faults()...)
-	if short := n.Views.ShortageNow(); short != "" {
+	if short := n.Views.Memory.ShortageNow(); short != "" {
 		add("memory", "", "%s", short)
 	}
 	traces, pins := n.Kept.Lost()

@@ -78,7 +78,7 @@ func (n *slabs) unpin(name string) (control.CachePin, error) {
 
 // tooLarge is why there is no room at all for the largest batch of a view, or nothing.
 func (n *slabs) tooLarge(v *views.View) string {
-	return n.Views.TooLarge(v.Asked(), v.Of().Version)
+	return n.Views.Memory.TooLarge(v.Asked(), v.Of().Version)
 }
 
 // RestorePins opens each pinned view, so that the cache knows which series name its

@@ -126,7 +126,7 @@ func (n *node) build(socket string) (err error) {
 	})
 	n.cache, err = cache.New(cache.Config{
 		RAMBytes: c.RAMBytes, NVMe: c.NVMe, NVMeFloor: c.NVMeFloor, Policy: c.CachePolicy,
-		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.LogShortage, Holds: views.Holds,
+		Backing: n.tree, Log: c.Log, Stalls: n.stalls, Shortage: n.views.Memory.LogShortage, Holds: views.Holds,
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 	if of.Index.Records() == 0 {
 		all["empty"] = "the source has no records, so that ranks have no batches; once it has some, index it again with: rankfs dataset refresh " + v.Dataset
 	}
-	if short := vs.MemoryWarning(v, of); short != "" {
+	if short := vs.Memory.Warning(v, of); short != "" {
 		all["memory"] = short
 	}
 	if of.Source.Remote && !v.ByChunk() {

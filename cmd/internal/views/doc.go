@@ -5,7 +5,8 @@
 // meta.View. A View is what an fs.View is made of: it gives the meta.View a plan
 // (shuffle/plan) and the plan's batches the ways to their bytes (fetch/batch), and has the
 // cache make slabs of them. It is also where the cluster settles, at the first open, where
-// the ranks of a view are.
+// the ranks of a view are. Ranks says where they are, or would be, and Memory how much of it
+// they need for their batches.
 //
 // What the cache knows of all this are two types: Batches, those of one view, and
 // chunkSlabs, the chunks of a dataset of which batches are made.

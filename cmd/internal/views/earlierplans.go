@@ -36,7 +36,7 @@ func (vs *Views) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan
 			continue
 		}
 		p := plan.New(was, of.Plans)
-		if p.Place(vs.Seats(settled.Nodes)) != nil {
+		if p.Place(vs.Ranks.Seats(settled.Nodes)) != nil {
 			continue
 		}
 		if all = append(all, earlierPlan{p, settled.Nodes}); len(all) == mostEarlierPlans {

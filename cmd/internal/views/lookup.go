@@ -27,5 +27,5 @@ func (vs *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, e
 	if p, ok := vs.config.State.SettledPlan(s.key); ok && p.Generation == d.Generation {
 		return s, s.follow(p)
 	}
-	return s, s.assign(vs.Seats(vs.WouldBe(v)), false)
+	return s, s.assign(vs.Ranks.Seats(vs.Ranks.WouldBe(v)), false)
 }

@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,4 +54,14 @@ func (v *View) Open(ctx context.Context, thread int32, rank, step uint64) (_ fs.
 	}
 	size = slab.Size()
 	return slab, nil
+}
+
+// withRoomFor adds to the error of an open that was refused for want of memory what would be
+// enough for all ranks that the node has of the view.
+func (v *View) withRoomFor(err error) error {
+	var c *cache.Shortage
+	if !errors.As(err, &c) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, v.views.Memory.roomFor(c, 0))
 }

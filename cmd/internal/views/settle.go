@@ -57,7 +57,7 @@ func (v *View) settleFirst(ctx context.Context, rank uint64) error {
 func (v *View) follow(p state.SettledPlan) error {
 	v.sequence = p.Sequence
 	v.views.settled.note(v.key, p.Sequence)
-	return v.assign(v.views.Seats(p.Nodes), true)
+	return v.assign(v.views.Ranks.Seats(p.Nodes), true)
 }
 
 // holds reports whether the view is still what the cluster settled. If it was unsettled, the name

@@ -75,7 +75,7 @@ func TestMemoryOfTheLargestStep(t *testing.T) {
 			vs := ofSizes(t, test.view, test.ram, test.sizes...)
 			d := vs.dataset(t)
 			for range 2 { // the second is remembered
-				said := vs.MemoryWarning(d.Default, d.Version)
+				said := vs.Memory.Warning(d.Default, d.Version)
 				if test.said == "" && said != "" || !strings.Contains(said, test.said) {
 					t.Errorf("said %q, not %q", said, test.said)
 				}
@@ -103,17 +103,17 @@ func TestShortageOfAView(t *testing.T) {
 		t.Fatal(err)
 	}
 	large.Epoch++ // of its job
-	if said := vs.ShortageOf(large, of); !strings.Contains(said, "opens of d find no room: a rank, with a batch of 32MiB, needs 32MiB") {
+	if said := vs.Memory.ShortageOf(large, of); !strings.Contains(said, "opens of d find no room: a rank, with a batch of 32MiB, needs 32MiB") {
 		t.Errorf("of the view that was refused: %q", said)
 	}
-	if said := vs.ShortageOf(small, of); said != "" {
+	if said := vs.Memory.ShortageOf(small, of); said != "" {
 		t.Errorf("of another view: %q", said)
 	}
 	waits := &cache.Shortage{Series: seriesOf(&Batches{Batches: &batch.Batches{Plan: plan.New(small, of.Plans), Version: of}}), Held: 16 * MiB, Size: 4 * MiB}
-	if said := vs.describe(waits, 0); !strings.Contains(said, "opens wait for room: ") || !strings.Contains(said, "--ram 20MiB or more") {
+	if said := vs.Memory.describe(waits, 0); !strings.Contains(said, "opens wait for room: ") || !strings.Contains(said, "--ram 20MiB or more") {
 		t.Errorf("of the node: %q", said)
 	}
-	if said := vs.describe(waits, 32*MiB); !strings.Contains(said, "--ram 32MiB or more") {
+	if said := vs.Memory.describe(waits, 32*MiB); !strings.Contains(said, "--ram 32MiB or more") {
 		t.Errorf("of a view that needs more: %q", said)
 	}
 }

@@ -90,7 +90,7 @@ func (v *View) RanksHere() (ranks []uint64) {
 	a := v.now()
 	seats := a.seats
 	if seats == nil {
-		seats = v.views.Seats(v.views.WouldBe(v.asked))
+		seats = v.views.Ranks.Seats(v.views.Ranks.WouldBe(v.asked))
 	}
 	first := uint64(0)
 	for _, seat := range seats {

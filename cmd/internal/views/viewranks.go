@@ -91,7 +91,7 @@ func (r *viewRanks) settle(ctx context.Context) (state.SettledPlan, error) {
 	if err := r.gather(ctx); err != nil {
 		return state.SettledPlan{}, err
 	}
-	result, err := r.views.config.Cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.views.WouldBe(r.view)})
+	result, err := r.views.config.Cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.views.Ranks.WouldBe(r.view)})
 	if err != nil {
 		return state.SettledPlan{}, err
 	}
@@ -110,7 +110,7 @@ func (r *viewRanks) gather(ctx context.Context) error {
 	for {
 		changed := r.views.config.State.ClusterChanged()
 		claims := r.views.config.State.Claims(r.view.Dataset, r.view.Ranks)
-		if _, settled := r.views.config.State.SettledPlan(r.key); settled || r.views.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
+		if _, settled := r.views.config.State.SettledPlan(r.key); settled || r.views.Ranks.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
 			return nil
 		}
 		if now := fmt.Sprint(claims); now != before {

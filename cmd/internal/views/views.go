@@ -59,16 +59,23 @@ type Views struct {
 	cache   *cache.Cache // set by Start, as is watcher
 	watcher Watcher
 	settled settledPlans
-	needs   needs
+
+	Ranks  *Ranks  // where they are
+	Memory *Memory // how much of it they need
 }
 
 // New makes the views of a node, which are not to be used before Start.
-func New(c Config) *Views { return &Views{config: c} }
+func New(c Config) *Views {
+	ranks := &Ranks{state: c.State, self: c.Cluster.Self(), host: c.Host}
+	memory := &Memory{ram: c.RAM, nvme: c.NVMe, slab: c.Slab, ranks: ranks, log: c.Log}
+	return &Views{config: c, Ranks: ranks, Memory: memory}
+}
 
 // Start says where slabs come from, and what watches the views. Until ctx is done they
 // tell the cluster where ranks are opened.
 func (vs *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
 	vs.ctx, vs.cache, vs.watcher = ctx, c, w
+	vs.Memory.cache = c
 }
 
 // Wait waits for what goes on behind opens, which ends soon after the context of Start.
