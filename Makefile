@@ -37,7 +37,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 	-e fetch/index -e fetch/sequence -e fetch/uri -e 'rankfs/meta$$' -e meta/assign -e meta/durable -e meta/fault -e meta/heap -e meta/lists -e meta/queue \
 	-e shuffle/order -e shuffle/placement -e shuffle/record -e cmd/internal/failure -e cmd/internal/forecast -e cmd/internal/mounting -e cmd/internal/survey -e cmd/internal/terminal \
 	-e 'rankfs/test$$' -e test/makedata
-BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView|OnALearntRoute)?$$|^Test(DepartsFromTheRoute|NobodyWaitsMoreThanAlone|StepsStayWhole)$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
+BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView|OnALearntRoute)?$$|^Test(DepartsFromTheRoute|NoJobWaitsMoreThanAlone|StepsStayWhole)$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
 ALONE  = $$($(GO) list ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire | grep -v $(PURE))
@@ -92,7 +92,7 @@ check-race:
 check-alone:
 	GOMAXPROCS=1 $(GO) test -vet=off -short -skip '$(BRIM)' -p 2 -timeout 45m -count 1 $(ALONE)
 
-# Histories of a cluster under random faults, ten minutes of a cache that anybody
+# Histories of a cluster under random faults, ten minutes of a cache that all users
 # may read and change, 200 daemons that are killed and replaced, a million batches
 # in memory, ten jobs at a time, 200 stages of a shuffle under random faults, a daemon
 # that is stopped for a minute, a part of 8 GiB and a stage of 2^18 maps, and what fsx and
@@ -122,7 +122,7 @@ soak: deps
 	GOMAXPROCS=1 $(GO) test -timeout 1h -count 1 ./test/system ./cache ./cache/disks ./cmd/internal/views ./meta/wire
 	RANKFS_TEST_RACE=1 GORACE=halt_on_error=1 $(GO) test -timeout 2h -p 1 -parallel 1 -count 1 $$($(GO) list ./... | grep $(DAEMONS))
 	$(GO) test -count 1 -timeout 1h -run TestHitsOfSeveralJobs -v ./cache -hour 1h
-	$(GO) test -count 1 -timeout 1h -run TestNobodyWaitsMoreThanAlone ./cache -lots 130
+	$(GO) test -count 1 -timeout 1h -run TestNoJobWaitsMoreThanAlone ./cache -lots 130
 	$(GO) test -count 1 -timeout 5h -run 'TestNodesFailInTurn|TestNodesStopInTurn|TestFiveNodes' -v ./test/nodes -sweep
 
 # What to measure is for BENCH to say: BENCH=-list, BENCH='-only NAME'.

@@ -15,8 +15,8 @@ import (
 	"rankfs/meta"
 )
 
-// What is made ready by hand is there, takes the place of what nobody will use,
-// and not that of what a reader will come to.
+// A batch that is made ready by hand is there. It takes the place of batches that no reader
+// will open, and not of those that one will come to.
 func TestPrepare(t *testing.T) { synctest.Test(t, testPrepare) }
 
 func testPrepare(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"rankfs/cache/disks"
 )
 
-// A slab on a disk that the cache has open is compared again before somebody
-// else gets it; who holds the wrong one is no hindrance.
+// A slab on a disk that the cache has open is compared again before another reader gets it; a
+// reader that holds the damaged one is no hindrance.
 func TestDamagedWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, NVMe: []disks.Dir{{Path: dir, Bytes: 100 << 20}}})

@@ -181,8 +181,8 @@ func testPackedVictim(t *testing.T) {
 	}
 }
 
-// What goes first is written before its room is needed, as long as the disk keeps up:
-// whoever needs room has but to drop it.
+// The batch that goes first is written to the disk before its room is needed, as long as the
+// disk keeps up: a fill that needs the room has only to drop it.
 func TestCopiedAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCache(t, cache.Config{

@@ -38,13 +38,13 @@ func TestNoRoomBeyondTheEpoch(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := next.tries.Load(); n == 0 || n > 10 {
-			t.Errorf("%d tries to fill what there is no room for", n)
+			t.Errorf("%d tries to fill batches for which there is no room", n)
 		}
 	})
 }
 
-// Whoever lets go of a slab, looks at one, or has just waited for one, as the cache
-// closes, finds it whole and lets go of it once.
+// A reader that releases a slab, reads one, or has just waited for one, while the cache
+// closes, finds it whole and releases it once.
 func TestCloseBesideOthers(t *testing.T) {
 	for range 30 {
 		k, err := cache.New(cache.Config{RAMBytes: 64 << 20})

@@ -6,7 +6,7 @@ import (
 	"rankfs/cache/fair"
 )
 
-// KeepFiles sets how many files memory keeps for nobody. It is to be called before
+// KeepFiles sets how many idle files the memory tier keeps. It is to be called before
 // anything is opened.
 func (c *Cache) KeepFiles(n int) { c.ram.idleFiles = n }
 

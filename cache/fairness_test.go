@@ -89,9 +89,9 @@ func (l lot) used() (share float64) {
 
 // Jobs that share memory and a source wait no more than each would with its part of
 // both for itself, whether they read in order or at random; and all together less.
-// What was begun for others is not had back: an open that nobody could foresee waits
+// A fill that was begun for another job goes on: an open that could not be foreseen waits
 // besides until one of the fills is done that the source is busy with.
-func TestNobodyWaitsMoreThanAlone(t *testing.T) {
+func TestNoJobWaitsMoreThanAlone(t *testing.T) {
 	const span = 40 * time.Second
 	more, longer, all, sum, sumAlone := 0, 0, 0, 0.0, 0.0
 	for seed := range *lots {

@@ -17,8 +17,8 @@ import (
 	"rankfs/meta/stall"
 )
 
-// The bytes of a slab that somebody maps stay what they were, whatever comes
-// and goes after its release, and its memory counts until it is let go.
+// The bytes of a slab that a process has mapped stay what they were, whatever comes
+// and goes after its release, and its memory counts until it is unmapped.
 func TestMappedAfterRelease(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20})
 	p := &testSeries{steps: 1 << 16, size: 1 << 20, last: true} // else what was read first is kept for the next epoch
@@ -45,8 +45,8 @@ func TestMappedAfterRelease(t *testing.T) {
 	}
 }
 
-// Ranks that hold everything: the next open waits, and gets its slab when one
-// lets go, or an error that says why when nobody does. What they hold is told once,
+// Ranks hold all memory: the next open waits, and gets its slab when one of them
+// lets go, or an error that says why when none does. What they hold is told once,
 // after a moment.
 func TestAllHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,8 +52,8 @@ func testIdle(t *testing.T) {
 	}
 }
 
-// Who has opened the only batch of a series that is read once shares memory no longer: of
-// very many such series the next open would go through all.
+// A reader that has opened the only batch of a series that is read once shares memory no longer:
+// with very many such series the next open would go through all.
 func TestOnlyBatchOfASeries(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, Workers: 1})
 	for id := range byte(100) {

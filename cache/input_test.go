@@ -127,8 +127,8 @@ func checkPart(t *testing.T, s *cache.Slab, p *madeOf, step uint64) {
 	}
 }
 
-// Where inputs find no room their bytes come from elsewhere: nobody waits for
-// memory that somebody holds who waits as well.
+// Where inputs find no room their bytes come from elsewhere: no fill waits for memory
+// that is held by another fill that waits as well.
 func TestInputsWithoutRoom(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -307,7 +307,7 @@ func testAnEpochReadAgain(t *testing.T) {
 	others := &testSeries{id: 2, steps: 60, size: 1 << 20}
 	readEpoch(t, k, others, time.Second)
 	if fills := readEpoch(t, k, others, time.Second); fills > 0 {
-		t.Errorf("%d batches were filled again, beside others that nobody comes to", fills)
+		t.Errorf("%d batches were filled again, beside others that no reader comes to", fills)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// scattered is a step of a series far from all before it, so that nobody foresees it.
+// scattered is a step of a series far from all before it, so that the cache does not foresee it.
 func scattered(i, steps uint64) uint64 { return i * 37 % steps }
 
 // copying is a cache whose memory has room for sixteen batches, with a disk for what goes
@@ -162,7 +162,7 @@ func TestAChunkAheadIsNotWaitedFor(t *testing.T) {
 			}
 		}
 		if s := k.Stats(); s.CopiedLate > lost || s.Late == 0 {
-			t.Errorf("%d batches went without a copy after %d, for what nobody waited for; %d were copied", s.CopiedLate, lost, s.Late)
+			t.Errorf("%d batches went without a copy after %d, for a fill that no reader waited for; %d were copied", s.CopiedLate, lost, s.Late)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestAhead(t *testing.T) {
 		if n := p.filled(7, 40); n != 0 {
 			t.Errorf("a step beyond the window was filled")
 		}
-		// Somebody looks around: the rank's own way stays what it was.
+		// Another process opens a batch of the rank: what is expected of the rank stays what it was.
 		open(t, k, p, 7, 90).Release()
 		awaitQuiet(k)
 		open(t, k, p, 7, 20).Release()
@@ -96,7 +96,7 @@ func TestAhead(t *testing.T) {
 			t.Errorf("after a jump to 60: 62 filled %d times, 59 %d times", p.filled(7, 62), p.filled(7, 59))
 		}
 		if n := p.filled(0, 0); n != 0 {
-			t.Error("a rank that nobody reads was filled")
+			t.Error("a rank that no reader has opened was filled")
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (k *aKernel) Unregister(id int32) {
 }
 
 // Memory has far more batches than the daemon has files, of any size: all are
-// there, and an open of any has its bytes, whoever else opens it.
+// there, and an open of any has its bytes, also while others open it.
 func TestMoreBatchesThanFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const files, many = 20, 200

@@ -74,7 +74,7 @@ func (g *gate) need(k *cache.Cache) (done chan struct{}) {
 }
 
 // However many batches there are, the lock is not kept while levels are chosen:
-// neither to look at what there is, nor to put it in order.
+// neither to list the batches, nor to put them in order.
 func TestChoicesGiveWay(t *testing.T) {
 	const many = 3000
 	k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})

@@ -12,8 +12,8 @@ import (
 	"rankfs/meta"
 )
 
-// Who comes just when another has given up waiting for memory waits for it too,
-// and is not told of the other's failure.
+// An open that comes just when another has given up waiting for memory waits for it too,
+// and does not end with the error of the other.
 func TestComesAsAnotherLeaves(t *testing.T) {
 	k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 2})
 	large, small := &testSeries{id: 1, steps: 2, size: 12 << 20, last: true}, &testSeries{id: 2, steps: 1, size: 100, last: true}

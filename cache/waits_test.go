@@ -65,8 +65,8 @@ func TestWaitsByCause(t *testing.T) {
 	})
 }
 
-// Who waits for memory is told so, and so is who gives up, and what would have been
-// enough.
+// An open that waits for memory is seen while it waits and after it gave up, with the memory that
+// would have been enough.
 func TestWaitsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := stall.NewTable(time.Now)
@@ -172,7 +172,7 @@ func BenchmarkAccount(b *testing.B) {
 			step := uint64(1 << 30)
 			for b.Loop() {
 				one(step)
-				step += 1 << 20 // far from the one before, so that nobody expects it
+				step += 1 << 20 // far from the one before, so that the cache does not expect it
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func deaf(t *testing.T, at string) (asked func() int) {
 	}
 	t.Cleanup(func() {
 		unix.Unmount(at, unix.MNT_DETACH)
-		unix.Close(device) // whoever waits for an answer has an error
+		unix.Close(device) // a call that waits for an answer ends with an error
 	})
 	requests := 0
 	return func() int {

@@ -191,7 +191,7 @@ func TestErrno(t *testing.T) {
 		fmt.Errorf("x: %w", meta.ErrInvalid):                            syscall.EINVAL,
 		fmt.Errorf("%w: %w", context.DeadlineExceeded, meta.ErrNoSpace): syscall.ETIMEDOUT,
 		fmt.Errorf("%w: %w", meta.ErrUnavailable, meta.ErrBusy):         syscall.EBUSY,
-		fmt.Errorf("a cause that nobody thought of"):                    syscall.EIO,
+		fmt.Errorf("an unknown cause"):                                  syscall.EIO,
 		fmt.Errorf("x: %w", syscall.EMFILE):                             syscall.EBUSY,
 		fmt.Errorf("%w: %w", context.Canceled, meta.ErrNoSpace):         syscall.EINTR,
 	} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The kernel is told nothing before the tree is mounted, nor once that has ended, whoever drops a
-// name at that moment.
+// The kernel is told nothing before the tree is mounted, nor after it was unmounted, also of a
+// name that is dropped at that moment.
 func TestNoticesEndWithTheMount(t *testing.T) {
 	for range 200 {
 		var n notices

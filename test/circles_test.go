@@ -13,7 +13,7 @@ import (
 // In each package files know each other one way only: what names something comes before what
 // declares it, and that names nothing of those above it. Counted is what a package declares:
 // functions, types, variables and constants, with methods and fields. The methods of an
-// interface are not, as whoever has them may be anywhere.
+// interface are not, as the type that has them may be anywhere.
 func TestFilesKnowOneWay(t *testing.T) {
 	all := findSources(t)
 	for _, pkg := range slices.Sorted(maps.Keys(all.files)) {

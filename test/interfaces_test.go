@@ -28,7 +28,7 @@ func TestInterfacesAreSmall(t *testing.T) {
 			}
 			seen++
 			if n := is.Type().Underlying().(*types.Interface).NumMethods(); n > 3 {
-				t.Errorf("%s: %s has %d methods, want three at most: divide it by who calls them", pkg, name, n)
+				t.Errorf("%s: %s has %d methods, want three at most: divide it by its callers", pkg, name, n)
 			}
 		}
 	}

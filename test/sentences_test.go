@@ -17,7 +17,7 @@ import (
 // middle its words fit by chance at best: "steps of 5 records is not valid to count".
 // And those of package meta, most of which say something of what stands before them, do
 // not stand between two colons: "policy x: is not valid: choose one of". Their subject is
-// one thing: "its checksums is corrupt" is nobody's English.
+// one thing: "its checksums is corrupt" is no English.
 var (
 	wrapped = regexp.MustCompile(`%(\[\d+\])?w`)
 	ending  = regexp.MustCompile(`%(\[\d+\])?w($|[:;)\n]| \()`)

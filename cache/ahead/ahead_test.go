@@ -53,7 +53,7 @@ func TestFills(t *testing.T) {
 		atLeast, atMost int
 	}{
 		{"far source", 0.1, 1e9, true, 40, 64},
-		{"far source that nobody waits for", 0.1, 1e9, false, 2, 2},
+		{"far source that no reader waits for", 0.1, 1e9, false, 2, 2},
 		{"source whose rate two use up", 0.1, 20, true, 2, 3},
 		{"source whose rate ten use up", 0.1, 100, true, 8, 24},
 		{"quick source", 1e-5, 1000, true, 2, 3},

@@ -290,8 +290,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// While a blob is made those that do not wait are told how far it is, and it is made
-// even if nobody waits. It stays while it is used, and goes with its last user.
+// While a blob is made, a user that does not wait is told how far it is, and it is made
+// even if no user waits. It stays while it is used, and goes with its last user.
 func TestUse(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, disks.Dir{Path: dir, Bytes: 8 << 20})
@@ -368,7 +368,7 @@ func TestInterruptedMovesOn(t *testing.T) {
 	}
 }
 
-// A blob that nobody wants any more goes when its disk is back, if that could not be read
+// A blob that is not wanted any more goes when its disk is back, if that could not be read
 // meanwhile.
 func TestUnwantedOnADiskThatIsBack(t *testing.T) {
 	top := t.TempDir()

@@ -35,7 +35,7 @@ func TestCopy(t *testing.T) {
 		k.Drop(key(n))
 	}
 	if ok, err := k.Copy(key(50), nil); ok || err != nil {
-		t.Errorf("a copy of what nobody made: %v, %v", ok, err)
+		t.Errorf("a copy of a slab that was never made: %v, %v", ok, err)
 	}
 	const size = 300 << 10
 	k.put(60, size)

@@ -27,7 +27,7 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	if k.Has(key(50)) || k.got(50, 1) {
-		t.Error("there is a slab that nobody made")
+		t.Error("there is a slab that was never made")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A planner says which goes first, of those used longest ago that nobody has open.
+// A planner says which slab goes first, of those that are not open and were used longest ago.
 func TestFirst(t *testing.T) {
 	c := one(t.TempDir(), 10*4096)
 	c.First = func(a, b disks.Key) bool { return a.Step > b.Step }

@@ -57,7 +57,7 @@ func TestDiskFails(t *testing.T) {
 	if n := k.log.count("nvme directory suspended", i.slab); n == 0 {
 		t.Error("the log does not say so")
 	}
-	// Somebody takes it out: its mount point is not filled instead.
+	// The disk is taken out: its mount point is not filled instead.
 	must(t, unix.Unmount(i.mnt, unix.MNT_DETACH))
 	fails()
 	if s := k.Stats(); s[1].Fault != nil || s[1].Slabs < 10 {
@@ -103,7 +103,7 @@ func TestPageGoneUnderFill(t *testing.T) {
 	}
 }
 
-// A disk that does not answer holds nobody up for long, and a slab that it
+// A disk that does not answer holds no call up for long, and a slab that it
 // took half of gets no name.
 func TestDiskStuck(t *testing.T) {
 	i := newImage(t, 32)
@@ -244,7 +244,7 @@ func TestDiskIllAtTheStart(t *testing.T) {
 	k.stop()
 }
 
-// A directory that somebody removed is made again, and nothing of the old one
+// A directory that another process removed is made again, and nothing of the old one
 // counts.
 func TestDirectoryRemoved(t *testing.T) {
 	i := newImage(t, 32)
@@ -367,7 +367,7 @@ func opened(t testing.TB, dir string) bool {
 	})
 }
 
-// A disk that does not answer holds nobody up who writes a file of another kind than
+// A disk that does not answer does not hold up the writer of a file of another kind than
 // slabs, and what is written late does no harm: the file is not used before the disk has
 // answered.
 func TestFileOnAStuckDisk(t *testing.T) {

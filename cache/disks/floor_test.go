@@ -89,8 +89,8 @@ func TestFloorShared(t *testing.T) {
 	k.stop()
 }
 
-// Room that was reserved on a file system is nobody else's, from before there is a file
-// until after it has its blocks.
+// Room that was reserved on a file system is given to no other file, from before there is a
+// file until after it has its blocks.
 func TestReservationsKeepTheFloor(t *testing.T) {
 	i := newImage(t, 64)
 	c := one(i.slab, 40<<20)

@@ -95,7 +95,7 @@ func (i *image) mount() { i.t.Helper(); i.run("mount", "-o", "loop", i.file, i.m
 
 func (i *image) unmount() {
 	i.t.Helper()
-	eventually.True(i.t, "nobody uses the file system", func() bool { return unix.Unmount(i.mnt, 0) != unix.EBUSY })
+	eventually.True(i.t, "no process uses the file system", func() bool { return unix.Unmount(i.mnt, 0) != unix.EBUSY })
 }
 
 func (i *image) ioctl(request uint, arg int) {

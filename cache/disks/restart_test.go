@@ -294,7 +294,7 @@ func TestHashedAgain(t *testing.T) {
 	}
 }
 
-// Who writes to a slab while a daemon has it in memory is found out as well.
+// A process that writes to a slab while a daemon has it open is found out as well.
 func TestChangedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	k := start(t, one(dir, 1<<20))

@@ -143,7 +143,7 @@ func TestTable(t *testing.T) {
 					}
 					table.prove(id, m.right)
 					if m.right.changed.Sec > 1<<62 || m.right.changed.Sec < -1<<62 {
-						m.right = proof{} // nobody's clock
+						m.right = proof{} // no clock shows that
 					}
 				})
 			},

@@ -58,7 +58,7 @@ func divided(jobs []reading, places int, f func([]int)) {
 	rec(0, places)
 }
 
-// A verdict is what there is to a division.
+// A verdict says what a division is worth: how long jobs wait by it, and how much they fill.
 type verdict struct{ wait, fills float64 }
 
 func judge(jobs []reading, m []int, places int) (v verdict, fair bool) {
@@ -124,7 +124,7 @@ func others(n, but int) (all []int) {
 
 // From whatever division jobs begin, the rule brings them, with some moves, to one in
 // which none waits more than alone, the sum of waiting is the least of all such
-// divisions, and if nobody waits so is that of fills; but for a place for each job,
+// divisions, and if no job waits so is that of fills; but for a place for each job,
 // which may go to and fro.
 func TestRuleIsTheBestOfAllDivisions(t *testing.T) {
 	kinds := []reading{

@@ -56,8 +56,8 @@ var benchKinds = []struct {
 	make func(r *rand.Rand, n int) []byte
 }{{"photos", many(photo)}, {"digits", many(digit)}, {"text", kinds["text"]}, {"floats", kinds["floats"]}, {"random", kinds["random"]}}
 
-// cpu is the processor time that f takes, on one thread: it says the same
-// whoever else runs.
+// cpu is the processor time that f takes, on one thread: it is the same whatever else
+// runs on the machine.
 func cpu(b *testing.B, plain int, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -10,8 +10,8 @@ import (
 	"rankfs/meta"
 )
 
-// A slab that memory damaged is not served, is dropped and counted, whoever
-// reads it, whole or in part; one that is put in its place is as good as new.
+// A slab that was damaged in memory is not served, is dropped and counted, whether it is
+// read whole or in part; one that is put in its place is as good as new.
 func TestDamage(t *testing.T) {
 	s, err := NewKeyed[string](Config{Bytes: 8 << 20, BlockBytes: minBlock, Workers: 2})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Whoever reads a slab that is dropped gets it all, and its memory counts until
+// A reader of a slab that is dropped meanwhile gets all of it, and its memory counts until
 // then.
 func TestDropWhileRead(t *testing.T) {
 	s, err := NewKeyed[int](Config{Bytes: 8 << 20})
@@ -131,7 +131,7 @@ func TestNumberOfAnother(t *testing.T) {
 	}
 }
 
-// Frames are used again, and segments that nobody uses are gone. What is known of
+// Frames are used again, and segments without a slab are gone. What is known of
 // a frame is little.
 func TestFramesAreUsedAgain(t *testing.T) {
 	if size := unsafe.Sizeof(cell{}); size != 12 {

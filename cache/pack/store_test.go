@@ -205,7 +205,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// A store that closes lets those finish who are in it, and lets nobody in.
+// A store that closes lets the calls finish that are in it, and takes no more.
 func TestClose(t *testing.T) {
 	const n = 2 << 20
 	s := newStore(t, pack.Config{Bytes: 64 << 20})

@@ -135,7 +135,7 @@ func jobs(want ...int) *policy.Problem {
 	return p
 }
 
-// Every job that wants it has an equal share before anybody takes more, and what
+// Every job that wants it has an equal share before any takes more, and what
 // one does not want goes to the others.
 func TestJobs(t *testing.T) {
 	for _, test := range []struct {
@@ -160,8 +160,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// Nobody's items have what no job wants.
-func TestNobody(t *testing.T) {
+// Items of no job have the memory that no job wants.
+func TestItemsOfNoJob(t *testing.T) {
 	p := jobs(100, 20)
 	p.Memory = 30 * slab
 	for i := range p.Items {

@@ -78,8 +78,8 @@ func drawSample(t *rapid.T) pressure.Sample {
 		rapid.Int64Range(0, 1<<40).Draw(t, "held"), rapid.Float64Range(0, 1).Draw(t, "stall"))
 }
 
-// Using what is allowed never reaches the limit, if others stay as they are,
-// whoever is charged for what is held; what is allowed is within the budget, and
+// A cache that uses what it is allowed never reaches the limit, if other processes stay as they
+// are, whichever of them is charged for the memory; what it is allowed is within the budget, and
 // less room or more stalls never allow more.
 func TestAllowedBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,8 +24,8 @@ const (
 )
 
 // A cache whose budget is twice what its group may have fills what it is told
-// to, gives it up while others in the group grow, takes it again when they are
-// gone, and nobody is killed.
+// to, gives it up while other processes in the group grow, takes it again when they are
+// gone, and the kernel kills none of them.
 func TestCgroup(t *testing.T) {
 	c := newChild(t, "obey", nil)
 	out, err := c.CombinedOutput()
@@ -51,7 +51,7 @@ func TestCgroupLimits(t *testing.T) {
 	}
 }
 
-// Slabs that somebody outside of the group filled are no part of what it uses:
+// Slabs that a process outside of the group filled are no part of what the group uses:
 // what the cache gives up of them is no room for others.
 func TestCgroupOfOthersPages(t *testing.T) {
 	fd, err := unix.MemfdCreate("inherited", unix.MFD_CLOEXEC)

@@ -152,8 +152,8 @@ func TestWatchBegins(t *testing.T) {
 	})
 }
 
-// Tasks that stall stop what nobody waits for yet within a sample, whatever the
-// mean of ten seconds says by then.
+// When tasks stall, fills that no reader waits for yet are stopped within a sample, whatever
+// the mean of ten seconds says by then.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m machine

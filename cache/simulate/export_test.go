@@ -131,7 +131,7 @@ func (r *simulation) left() error {
 	for i := range r.nodes {
 		n := &r.nodes[i]
 		if n.demand.len()+n.room.len() > 0 || n.readers > 0 {
-			return fmt.Errorf("node %d: somebody waits", i)
+			return fmt.Errorf("node %d: a reader waits", i)
 		}
 	}
 	return nil

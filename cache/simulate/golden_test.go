@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// What came of a few scenarios when somebody last looked at them. A change is
-// no mistake by itself, but one to be understood.
+// The outcomes of a few scenarios when they were last reviewed. A change is no mistake by
+// itself, but one to be understood.
 func TestOutcomes(t *testing.T) {
 	full := meta.Order{Kind: meta.OrderFull}
 	var b strings.Builder

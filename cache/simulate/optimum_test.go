@@ -13,7 +13,7 @@ import (
 
 // Whatever the policy: what a rank finds in memory, and what it does not fetch, is
 // no more than the best of all policies would find.
-func TestNobodyBeatsTheOptimum(t *testing.T) {
+func TestNoPolicyBeatsTheOptimum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, by := anyScenario(t), anyPolicy(t)
 		s.Nodes, s.Ranks, s.Once, s.Disk, s.Packed, s.Tail = 1, 1, false, 0, 0, meta.TailKeep

@@ -31,7 +31,7 @@ func TestLearntSmallUsedLarge(t *testing.T) {
 				last[s] = uint64(i)
 				after, sure, known := g.After(s, steps, before)
 				switch real := float64(next[i]) - float64(i); {
-				case next[i] == 0 && len(all)-i < 2*steps: // nobody can know
+				case next[i] == 0 && len(all)-i < 2*steps: // the trace ends before it shows
 				case !known || !sure:
 					unknown++
 				case next[i] == 0 && math.IsInf(after, 1), next[i] > 0 && math.Abs(after-real) <= real/8+steps/16:

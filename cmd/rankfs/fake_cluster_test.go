@@ -165,7 +165,8 @@ func (n *fakeNode) Tokens() []control.TokenInfo {
 	}
 }
 
-// DropToken drops both: nobody looks.
+// DropToken drops the first token, and may not drop the second. Tokens has neither afterwards: no
+// script looks for the second then.
 func (n *fakeNode) DropToken(_ context.Context, id string) error {
 	switch id {
 	case "0123456789ab":

@@ -26,9 +26,9 @@ func account(seconds, share float64, for_ string, opens uint64, batch int64) con
 }
 
 // Load is that of four ranks of each dataset, which wait for what its name says:
-// source, admission, disk ... One that is called quiet waits for nothing, and
-// nobody reads one that is called silent any more. Each second, as the fake
-// counts them by how often it was asked, 20 batches are filled.
+// source, admission, disk ... Those of the one that is called quiet wait for nothing, and
+// those of silent have ended. Each second, as the fake counts them by how often it was
+// asked, 20 batches are filled.
 func (n *fakeNode) Load(r control.LoadRequest) (control.Load, error) {
 	name, options, isView := meta.SplitView(r.Name)
 	if r.Name != "" {

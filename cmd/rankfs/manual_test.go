@@ -69,7 +69,7 @@ func TestOptionsAreInTheManual(t *testing.T) {
 }
 
 // An option of a mount is in the help, in the completions, in both places of the manual,
-// and the helper takes it: all but what nobody has in fstab.
+// and the helper takes it: all but those that make no sense in fstab.
 func TestOptionsOfAMountAreEverywhere(t *testing.T) {
 	notInTab := []string{"background", "token"}
 	var out bytes.Buffer

@@ -43,7 +43,7 @@ func second(n uint64, jobs ...control.Job) control.Load {
 	}
 }
 
-// A picture is a terminal of 80 by 24 as somebody sees it, with the other
+// A picture is a terminal of 80 by 24 as a person sees it, with the other
 // screen that programs may draw on.
 type picture struct {
 	lines, main [24][]rune

@@ -6,8 +6,8 @@ import (
 	"rankfs/cmd/internal/mounts"
 )
 
-// Who keeps a mount busy is told to be stopped; where nobody was found there is nobody to
-// stop, nor others beside them.
+// An unmount that finds a mount busy names the processes that hold it, to be stopped; where none
+// was found it names none, nor speaks of others beside them.
 func TestHoldersAreTold(t *testing.T) {
 	one := []mounts.Holder{{PID: 7, Name: "cat", Uses: []string{"open file", "mapped file"}}}
 	for _, c := range []struct {

@@ -42,8 +42,8 @@ func manyLines(t *testing.T, n int) *Version {
 	return &Version{Index: x, Plans: plan.NewVersion(x, [32]byte{})}
 }
 
-// Who asks for the size or the table of a large batch may leave; what was added up
-// until then is kept, and all who stay share the rest of one walk.
+// A caller that asks for the size or the table of a large batch may leave; what was added up
+// until then is kept, and those that stay share the rest of one walk.
 func TestMarksAreShared(t *testing.T) {
 	const n = 100_000
 	c := manyLines(t, n)
@@ -62,11 +62,11 @@ func TestMarksAreShared(t *testing.T) {
 	m, done := sizes.marks(p.batch(0, 0))
 	for last := 1; last < 10; {
 		if _, err := p.SizeFor(gone, 0, 0); !errors.Is(err, context.Canceled) {
-			t.Fatalf("the size for somebody who left: %v", err)
+			t.Fatalf("the size for a caller that left: %v", err)
 		}
 		before, whole := m.known()
 		if whole || len(before) > last+1 {
-			t.Fatalf("%d marks, %v, for somebody who left at once", len(before), whole)
+			t.Fatalf("%d marks, %v, for a caller that left at once", len(before), whole)
 		}
 		last = len(before)
 	}
@@ -89,8 +89,8 @@ func TestMarksAreShared(t *testing.T) {
 	}
 }
 
-// A batch of very many records, which anybody can ask for by a name, is no hindrance for
-// those who want the size of another one.
+// A batch of very many records, which any user can ask for by a name, does not hinder opens that
+// need the size of another one.
 func TestWalksTakeTurns(t *testing.T) {
 	c := manyLines(t, 10_000)
 	sizes, err := NewSizes()

@@ -27,9 +27,9 @@ var (
 	errMany    = &meta.Told{Kind: "busy", Message: "256 calls are under way"}
 )
 
-// Whoever wants to know within a second of an answer gets that; for those that want to
-// know at once it is asked once. What the node said last counts, also while it says
-// nothing, for which nobody waits again soon.
+// An answer of the node that has the source holds for answerAge, and opens that come together have
+// it asked once. What it said last counts also while it is silent or gone, and then no open asks it
+// again for checkRest.
 func TestWhatTheOwnerSays(t *testing.T) {
 	const silent = time.Hour // before it answers
 	type asked struct {

@@ -129,8 +129,8 @@ func TestAReadNoticesAChange(t *testing.T) {
 	}
 }
 
-// A dataset of a directory is stale once a file has come into it, as it is to whoever lists it
-// then: nodes do not have it so or so by when they began.
+// A dataset of a directory is stale once a file has come into it, also for a node that attached it
+// before: all nodes say the same of it, whenever they started.
 func TestAFileComes(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)

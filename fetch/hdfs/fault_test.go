@@ -124,7 +124,7 @@ func TestNoNameNode(t *testing.T) {
 			t.Errorf("a read ends with %v", err)
 		}
 		if err := d.Check(ctx); err != nil {
-			t.Errorf("nobody knows whether it changed, and Check says %v", err)
+			t.Errorf("it is not known whether the file changed, and Check says %v", err)
 		}
 		src, err := fetch.Open("hdfs://"+c.Nameservice()+path, env)
 		if err == nil {
@@ -145,8 +145,8 @@ func TestNoNameNode(t *testing.T) {
 	}
 }
 
-// A block whose replicas are all gone fails, in a way that somebody can act on,
-// and alone.
+// Reads of a block whose replicas are all gone fail, with an error that a person can act on,
+// and those of other blocks do not.
 func TestLostBlock(t *testing.T) {
 	c := cluster.Exclusive(t)
 	path := c.Dir(t) + "/f"

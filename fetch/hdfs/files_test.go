@@ -9,7 +9,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 )
 
-// Who set short-circuit reads up in part is told what is missing; who did not is not.
+// Where short-circuit reads are set up in part, it is said what is missing; where they are not, nothing is.
 func TestNoSocketIsSaid(t *testing.T) {
 	var log bytes.Buffer
 	c := &Clusters{config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}

@@ -200,7 +200,7 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 		{"a file that is gone", map[string]any{"path": path + "-not"}, meta.ErrStale},
 		{"a directory", map[string]any{"path": "/"}, nil},
 		{"another user", map[string]any{"as": "mallory"}, meta.ErrDenied},
-		{"nobody", map[string]any{"as": ""}, meta.ErrDenied},
+		{"no user", map[string]any{"as": ""}, meta.ErrDenied},
 		{"an HDFS of the asking node's choice", map[string]any{"authority": "10.0.0.1:8020"}, meta.ErrDenied},
 		{"a form without splits", map[string]any{"form": "files"}, meta.ErrInvalid},
 		{"no form", map[string]any{"form": ""}, meta.ErrInvalid},

@@ -49,7 +49,7 @@ func TestRacks(t *testing.T) {
 	}
 }
 
-// Where nobody has told the namenode of racks, the index has none.
+// Where the namenode was not told of racks, the index has none.
 func TestDefaultRack(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)

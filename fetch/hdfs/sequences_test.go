@@ -131,7 +131,7 @@ func TestSequencesRefused(t *testing.T) {
 		name, words string
 		order       hadoop.SequenceOrder
 	}{
-		{"a codec that nobody knows", `codec "Sequence$Own" is not one that can be read: write the file with one of BZip2Codec, ` +
+		{"an unknown codec", `codec "Sequence$Own" is not one that can be read: write the file with one of BZip2Codec, ` +
 			`DefaultCodec, DeflateCodec, GzipCodec, Lz4Codec, SnappyCodec, ZStandardCodec`, hadoop.SequenceOrder{Codec: "Own", Value: "Text", Records: 10, Size: 100}},
 		{"Snappy of a large buffer", buffer, large("SnappyCodec", snappy)},
 		{"LZ4 of a large buffer", buffer, large("Lz4Codec", lz4)},

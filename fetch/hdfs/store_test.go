@@ -83,7 +83,7 @@ func TestScanGoesOn(t *testing.T) {
 	}
 }
 
-// Findings that nobody went on with are removed, and nothing else is.
+// Findings of a scan that did not go on are removed, and nothing else is.
 func TestOldFindings(t *testing.T) {
 	scratch := t.TempDir()
 	const old, recent = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"

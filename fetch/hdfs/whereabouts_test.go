@@ -26,8 +26,8 @@ func TestReplicasMove(t *testing.T) {
 	sets.until(t, "data1", "data2", "data3")
 }
 
-// A datanode dies: those who live hold the chunks, and nobody if there is none;
-// when it is back it holds them again.
+// A datanode dies: chunks are held by the hosts that are left, or by none; when it is back it
+// holds them again.
 func TestHoldersDie(t *testing.T) {
 	c := cluster.Exclusive(t)
 	dir := c.Dir(t)

@@ -75,8 +75,8 @@ func TestTreeWithAnLMDB(t *testing.T) {
 	}
 }
 
-// Whoever finds that a file or a directory is not what it was, from then on every
-// check does: of many files, in many directories, though it looks at a few.
+// Once a read or a check has found that a file or a directory is not what it was, every check
+// finds so: of many files, in many directories, though it looks at a few.
 func TestTreeStaysChanged(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -71,7 +71,7 @@ func (r *racer) hedge(t *testing.T, w peers.Want, takes time.Duration, fails err
 		}
 	})
 	if under || r.Stats().UnderWay != 0 {
-		t.Error("somebody is still at work")
+		t.Error("a request is still under way")
 	}
 	return spare, time.Since(begin), err
 }

@@ -206,7 +206,7 @@ func checkServer(t fataler, c caseOf, position int, reader, from int32) {
 	switch distance := c.distance(position, int(reader)); {
 	case len(holders) == 0:
 		if from != -1 {
-			t.Fatalf("position %d is served by %d, and held by nobody", position, from)
+			t.Fatalf("position %d is served by %d, and held by no host", position, from)
 		}
 	case distance == 0:
 		if from != reader {

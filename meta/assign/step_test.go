@@ -51,8 +51,8 @@ func TestStepWithoutLocalityIsStrict(t *testing.T) {
 	}{
 		{"one node holds all and has all ranks", []int32{0, 0, 0, 0}, []int32{0}},
 		{"one node has all ranks, others hold all", []int32{1, 1, 1, 1}, []int32{0, 2}},
-		{"nobody is known to hold anything", []int32{0, 0, 1, 1}, nil},
-		{"everybody holds everything", []int32{0, 0, 1, 1}, everywhere(3)},
+		{"no node is known to hold anything", []int32{0, 0, 1, 1}, nil},
+		{"all nodes hold all", []int32{0, 0, 1, 1}, everywhere(3)},
 		{"the same, ranks dealt round", []int32{0, 1, 2, 0, 1, 2}, everywhere(3)},
 		{"the same, nodes named backwards", []int32{2, 1, 0, 2}, everywhere(3)},
 	}

@@ -122,7 +122,7 @@ func TestFailures(t *testing.T) {
 		time.Sleep(time.Hour)
 		is("a read has failed", io.ErrShortWrite, io.ErrShortWrite, 2)
 		if len(h.Failing) != 1 {
-			t.Error("nobody is told to look after it")
+			t.Error("Failing does not tell that it has to be healed")
 		}
 		h.Heal()
 		is("it is healed", nil, nil, 3)

@@ -48,7 +48,7 @@ func TestAWaitingReaderIsWoken(t *testing.T) {
 }
 
 // A unit whose reader is not done after a while is given to another one as well, which has
-// waited for as long; whoever is done first has done it, and the other is told.
+// waited for as long; the reader that is done first has done it, and the other is told.
 func TestAUnitOfASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, queue.PolicyFlow, plainly, func(uint64) []string { return nil })

@@ -75,7 +75,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Who has the file open reads on in what it was.
+// A reader that has the file open reads on in what it was.
 func TestWriteWhileOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, durable.WriteFile(path, []byte("before"), 0o600))
@@ -89,7 +89,7 @@ func TestWriteWhileOpen(t *testing.T) {
 	}
 }
 
-// What a crash left half written, or somebody put in the way, is not written to.
+// A file that a crash left half written, or that lies where a new one is to be, is not written to.
 func TestWriteAfterCrash(t *testing.T) {
 	for name, write := range writes {
 		t.Run(name, func(t *testing.T) {

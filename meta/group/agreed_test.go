@@ -48,8 +48,8 @@ func (n *node) noted() uint64 {
 	return a.last
 }
 
-// A node that was killed and finds nobody knows all that it knew, and no more; what
-// would be new is refused, with who is missing.
+// A node that was killed, and starts while the others are gone, knows all that it knew, and no
+// more; what would be new is refused, with the hosts that are missing.
 func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
@@ -82,8 +82,8 @@ func TestANodeThatWasKilledKnowsWhatItKnew(t *testing.T) {
 	agree(t, []*node{n, leader}, "after")
 }
 
-// What a leader has in its log that nobody agreed to is not recalled.
-func TestWhatNobodyAgreedToIsNotRecalled(t *testing.T) {
+// A command in a leader's log to which no other voter agreed is not executed after a restart.
+func TestACommandThatWasNotAgreedToIsNotRecalled(t *testing.T) {
 	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	setInTime(leader, "agreed")

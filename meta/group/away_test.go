@@ -79,7 +79,7 @@ func TestANodeThatIsDownStaysSoUnderAnotherLeader(t *testing.T) {
 	eventually.True(t, "it is up once it is there", func() bool { return !down() })
 }
 
-// A node that has moved is found, although nobody could call it.
+// A node that has moved is found, although no other node could call it.
 func TestANodeThatHasMoved(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
@@ -134,7 +134,7 @@ func TestARemovedNodeKnows(t *testing.T) {
 	}
 }
 
-// The same for one whose certificate has expired, which nobody greets.
+// The same for one whose certificate has expired, with which no other node talks.
 func TestARemovedNodeWithoutACertificate(t *testing.T) {
 	nodes := cluster(t, 4)
 	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })

@@ -46,7 +46,7 @@ func TestATokenLastsAsLongAsItDoes(t *testing.T) {
 			})
 			var leader *node
 			var token trust.Token
-			eventually.True(t, "a token is made while nobody hands over", func() bool {
+			eventually.True(t, "a token is made while no leader hands over", func() bool {
 				var rest []*node
 				leader, rest = leading(t, nodes)
 				term, maker := leader.group.raft.CurrentTerm(), rest[0]
@@ -75,8 +75,8 @@ func (n *node) joinInTime(other *node, token trust.Token) error {
 	return onceLed(n.t, func() error { return n.join(other, token) })
 }
 
-// Who leads is right about the time, if most are; and the clock of one that is
-// wrong keeps nobody else from anything, nor it once it is right.
+// The node that leads is right about the time, if most are; and a node whose clock is
+// wrong hinders no other, and takes commands again once it is right.
 func TestTheLeaderIsRightAboutTheTime(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 20 * years, -years} {
 		t.Run(fmt.Sprint(by), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAClockThatIsYearsAhead(t *testing.T) {
 	}
 }
 
-// Clocks that jump, all of them, keep nobody out, and let nobody in for longer.
+// Clocks that jump, all of them, keep no node from writing, and none from joining afterwards.
 func TestClocksThatJump(t *testing.T) {
 	var ahead atomic.Int64
 	nodes := clusterWith(t, 3, func(n *node) {
@@ -154,6 +154,6 @@ func TestClocksThatJump(t *testing.T) {
 	}
 	joined := newNode(t, 9)
 	if err := joined.join(nodes[0], nodes[0].token(1)); err != nil {
-		t.Errorf("after a clock was ahead for a moment nobody can join: %v", err)
+		t.Errorf("after a clock was ahead for a moment a node cannot join: %v", err)
 	}
 }

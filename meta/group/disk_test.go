@@ -55,7 +55,7 @@ func small(n *node) {
 	n.t.Cleanup(func() { syscall.Unmount(raft, syscall.MNT_DETACH) })
 }
 
-// fill has somebody else fill that disk; removing the file makes room again.
+// fill fills that disk, as another process would; removing the file makes room again.
 func fill(n *node) (filler string) {
 	filler = filepath.Join(n.dir, "raft", "filler")
 	if err := os.WriteFile(filler, make([]byte, 7<<20), 0o600); err != nil {
@@ -99,8 +99,8 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// A leader whose disk is full leaves the lead to others, and nobody who writes by
-// them hears of it. It has what they wrote once there is room.
+// A leader whose disk is full leaves the lead to another node, and commands that are sent by
+// the others go on. It has what they wrote once there is room.
 func TestALeaderWithAFullDisk(t *testing.T) {
 	nodes := clusterWith(t, 3, small)
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })

@@ -71,7 +71,7 @@ func TestTwoOfFiveDieAtOnce(t *testing.T) {
 	agree(t, nodes, "after")
 }
 
-// A leader that is silent, its connections open, is not waited for: who has
+// A leader that is silent, its connections open, is not waited for: a node that has
 // asked it something asks the next leader.
 func TestASilentLeaderIsLeft(t *testing.T) {
 	nodes, w := voting(t, 3)
@@ -101,7 +101,7 @@ func TestASilentLeaderIsLeft(t *testing.T) {
 
 // A node that ends does not wait for those that are silent, be it for an answer to what Raft
 // has sent them, or for a connection.
-func TestANodeThatEndsWaitsForNobody(t *testing.T) {
+func TestANodeThatEndsWaitsForNoOther(t *testing.T) {
 	w := newNetwork()
 	nodes := clusterWith(t, 3, func(n *node) { n.net, n.times.message = w, time.Hour })
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
@@ -148,7 +148,7 @@ func (n *node) ends() {
 	})
 }
 
-// A node that hears nobody, and one that nobody hears, do not keep the others
+// A node that hears no other, and one that no other hears, do not keep the rest
 // from what they do.
 func TestOneWayLinks(t *testing.T) {
 	for _, tt := range []struct {
@@ -171,7 +171,7 @@ func TestOneWayLinks(t *testing.T) {
 	}
 }
 
-func TestALeaderThatNobodyHears(t *testing.T) {
+func TestALeaderThatNoNodeHears(t *testing.T) {
 	nodes, w := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	for _, n := range rest {

@@ -185,7 +185,7 @@ func (n *node) stop() {
 	n.group = nil
 }
 
-// reserve is an address that nobody listens at.
+// reserve is an address at which no process listens.
 func reserve(t *testing.T) string {
 	t.Helper()
 	p, err := trustPort(t)
@@ -204,8 +204,8 @@ func (n *node) voters() (voters int) {
 	return voters
 }
 
-// vote reports whether all nodes know of so many voters. What the leader alone
-// knows it may not have told anybody when it is lost.
+// vote reports whether all nodes know of so many voters: a leader that alone knows of one may be
+// lost before it has told another node.
 func vote(nodes []*node, voters int) bool {
 	for _, n := range nodes {
 		if n.voters() != voters {

@@ -8,9 +8,9 @@ import (
 	"rankfs/test/eventually"
 )
 
-// A node that was admitted after the others were asked is not taken for dead because nobody
-// has asked it; once it was asked, it has as long to answer as any other.
-func TestWhoWasNotAskedIsNotDead(t *testing.T) {
+// A node that was admitted after the others were asked is not taken for dead because it was
+// not asked; once it was, it has as long to answer as any other.
+func TestANodeThatWasNotAskedIsNotDead(t *testing.T) {
 	first := newNode(t, 0).found()
 	late := joined(t, first, 1, state.Member)
 	eventually.True(t, "it is up", func() bool {
@@ -22,7 +22,7 @@ func TestWhoWasNotAskedIsNotDead(t *testing.T) {
 	h := &health{first.group.config, seen, first.group.duties.health.prober, first.group.duties.health.executor}
 	h.report(t.Context())
 	if n, _ := first.machine.Node(late.id); !n.Up {
-		t.Error("it was taken for dead, and nobody had asked it")
+		t.Error("it was taken for dead without having been asked")
 	}
 	seen.doubt(late.id, 0)
 	if !seen.live(late.id) {

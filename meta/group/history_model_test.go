@@ -135,7 +135,7 @@ func yes(is bool) seen {
 	return seen{value: "no"}
 }
 
-// giveBack takes from a worker what it holds. What too many give back nobody gets.
+// giveBack takes from a worker what it holds. A unit that too many give back goes to no worker any more.
 func (s *thing) giveBack(slot int) {
 	unit := s.held[slot]
 	s.held[slot] = -1

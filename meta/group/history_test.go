@@ -59,7 +59,7 @@ func newTroop(t *testing.T, size int, seed uint64) *troop {
 	p.nodes = clusterWith(t, size, func(n *node) {
 		n.net, n.fragile = p.net, true
 		n.times.patience = defaultTimes().patience // a node that ends waits for its commands, and trouble for it
-		n.times.dead = time.Hour                   // leases would come back without anybody knowing when
+		n.times.dead = time.Hour                   // or leases come back, and the test does not know when
 	})
 	eventually.True(t, "all votes are given", func() bool { return vote(p.nodes, size) })
 	t.Cleanup(p.heal)

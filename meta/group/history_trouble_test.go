@@ -84,9 +84,9 @@ func (r *run) death(i int, unit int64) {
 	})
 }
 
-// giveUp waits until some node knows that one is down in that life: whoever leads has
-// asked it in vain for long enough. Nobody may lead without it, as one that was removed
-// has its vote for a moment more.
+// giveUp waits until some node knows that one is down in that life: the leader has asked it
+// in vain for long enough. Without it there may be no leader, as one that was removed has its
+// vote for a moment more.
 func (r *run) giveUp(i int, life uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -193,8 +193,8 @@ func (r *run) enlist() {
 	})
 }
 
-// until tries something until it is done: nobody may lead, or not do without a node. To
-// try is to wait mostly, for a node that was ended meanwhile too; so it is tried again soon.
+// until tries something until it is done: there may be no leader, or none that can do without a
+// node. To try is to wait mostly, for a node that was ended meanwhile too; so it is tried again soon.
 func (r *run) until(what string, do func(ctx context.Context) error) bool {
 	try := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)

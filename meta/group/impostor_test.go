@@ -14,9 +14,9 @@ import (
 	"rankfs/test/eventually"
 )
 
-// Who holds the authority's key can make a certificate in the name of a node. With
-// another key than the node came in with it opens no door, and nobody takes it for
-// the node, nor believes it that a node was removed.
+// A thief of the authority's key can make a certificate in the name of a node. With
+// another key than the node was admitted with it opens no port, and no node takes its holder
+// for that node, nor believes it that a node was removed.
 func TestAnImpostorHasAnotherKey(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)

@@ -18,8 +18,8 @@ func (n *node) keyless() bool {
 	return !n.group.config.Authority.CanSign() && errors.Is(err, os.ErrNotExist)
 }
 
-// Who gets a vote gets the authority's key, be it again; who is drained and has no vote
-// forgets it.
+// A node that gets a vote gets the authority's key, also a second time; one that is drained and has
+// no vote forgets it.
 func TestTheKeyGoesWithTheVote(t *testing.T) {
 	nodes := cluster(t, 4)
 	eventually.True(t, "three voters of four", func() bool { return vote(nodes, 3) })
@@ -38,7 +38,7 @@ func TestTheKeyGoesWithTheVote(t *testing.T) {
 		leaves(leader, &state.Drain{ID: n.id, Drained: drained})
 	}
 	for _, n := range rest {
-		drain(n, true) // whoever votes loses its vote to one that does not
+		drain(n, true) // if it has a vote, it loses that to a node that has none
 		eventually.True(t, "it has no vote", func() bool { return !isVoter(leader.group.servers()[n.id]) && vote(nodes, 3) })
 		eventually.True(t, "it has no key, and the others have", keys)
 		drain(n, false)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a list of other nodes may hold, whoever wrote it.
+// What a list of other nodes may hold, also one that a hostile node wrote.
 func FuzzKnown(f *testing.F) {
 	for _, text := range []string{
 		`[{"id":"00000000000000a0","addr":"h:1"}]`, `[{"id":"0","addr":"h:1"}]`, `[{}]`, `{}`, `null`, "",

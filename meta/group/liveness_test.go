@@ -6,8 +6,8 @@ import (
 )
 
 // A node is dead when it was asked for long enough and did not answer, however often this
-// one was late meanwhile; and what it was late itself counts against nobody.
-func TestARoundThatWasLateCountsAgainstNobody(t *testing.T) {
+// one was late meanwhile; and what it was late itself counts against no other.
+func TestARoundThatWasLateCountsAgainstNoNode(t *testing.T) {
 	const dead, look, tick = 5 * time.Second, 2 * time.Second, 500 * time.Millisecond
 	type round struct {
 		took    time.Duration
@@ -25,14 +25,14 @@ func TestARoundThatWasLateCountsAgainstNobody(t *testing.T) {
 		rounds []round
 		lives  bool
 	}{
-		{"nobody was asked yet", nil, true},
+		{"it was not asked yet", nil, true},
 		{"it refuses", times(9, refused), true},
 		{"and refuses", times(10, refused), false},
 		{"it is silent", times(2, silent), true},
 		{"and silent", times(3, silent), false},
 		{"this node was stopped in a round", times(1, stopped), true},
 		{"and in the next", times(2, stopped), true},
-		{"whoever answers no more is dead all the same", times(3, stopped), false},
+		{"it does not answer any more, and is dead all the same", times(3, stopped), false},
 		{"it answers when this node was stopped", append(times(2, silent), round{time.Hour, true}), true},
 		{"and counts from there", append(append(times(2, silent), round{tick, true}), times(2, silent)...), true},
 	} {
@@ -52,7 +52,7 @@ func TestARoundThatWasLateCountsAgainstNobody(t *testing.T) {
 				t.Errorf("lives: %v; the other, which always answers: %v", got, s.live("b"))
 			}
 			if s.live("c") {
-				t.Error("one that nobody has heard of lives")
+				t.Error("a node that is not known lives")
 			}
 		})
 	}

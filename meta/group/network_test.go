@@ -12,8 +12,8 @@ import (
 )
 
 // A network is what lies between the nodes of a test. What is sent on a way
-// that is cut waits, as in the buffers of a host whose link is down: nobody is
-// told.
+// that is cut waits, as in the buffers of a host whose link is down: no end of the connection
+// is told.
 type network struct {
 	mu struct {
 		sync.Mutex

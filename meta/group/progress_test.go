@@ -61,7 +61,7 @@ func TestALeaderThatIsNoneIsNotUpToDate(t *testing.T) {
 	w := newNetwork()
 	nodes := clusterWith(t, 3, func(n *node) {
 		if n.net = w; n.id == fmt.Sprintf("%016x", 0xa0) {
-			n.times.heartbeat = time.Minute // it leads for half as long when it hears nobody
+			n.times.heartbeat = time.Minute // it leads for half as long when it hears no other node
 		}
 	})
 	t.Cleanup(w.heal)
@@ -111,8 +111,8 @@ func TestAnswersFromBeforeAreNoProof(t *testing.T) {
 	}
 }
 
-// A node that has executed a command before the leader did is not the only one that knows it:
-// whoever asks how far the cluster is waits for it.
+// A follower has executed a command before the leader did: a node is ready only when it has
+// executed that command too.
 func TestAFollowerMayBeAheadOfTheLeader(t *testing.T) {
 	nodes := cluster(t, 3)
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })

@@ -156,7 +156,7 @@ func TestALogThatEndsBeforeItsSnapshot(t *testing.T) {
 	eventually.True(t, "all vote again", func() bool { return vote(nodes, 3) })
 }
 
-// One that knows of nobody but a node that does not lead is sent on to who does.
+// A damaged node that knows only one other, which does not lead, is sent on to the leader.
 func TestADamagedReplicaIsSentOn(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	_, rest := leading(t, nodes)
@@ -177,7 +177,7 @@ func TestADamagedReplicaIsSentOn(t *testing.T) {
 	agree(t, nodes, "c")
 }
 
-// With nobody there who could have it removed, a node whose state is damaged does
+// While no other node is there that could have it removed, a node whose state is damaged does
 // not begin with nothing: it may have voted, and must not vote again.
 func TestADamagedReplicaWaitsForTheOthers(t *testing.T) {
 	nodes, _ := voting(t, 3)

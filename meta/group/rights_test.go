@@ -182,7 +182,7 @@ func TestAHostileMember(t *testing.T) {
 	}
 	for _, kind := range kinds(t) {
 		if c := fmt.Sprintf("%T", kind); !tried[c] {
-			t.Errorf("nobody has tried %s", c)
+			t.Errorf("no row tries %s", c)
 		}
 	}
 	if nodes, tokens := first.machine.Nodes(), first.machine.Tokens(); len(nodes) != 3 || len(tokens) != 1 {
@@ -220,7 +220,7 @@ func TestAnOperatorIsLost(t *testing.T) {
 	token := second.token(1)
 	leaves(second, &state.Remove{ID: first.id})
 	if err := newNode(t, 4).join(second, token); err != nil {
-		t.Error("nobody is let in:", err)
+		t.Error("a node is not let in:", err)
 	}
 	if _, err := third.group.MakeToken(t.Context(), time.Hour, 1, state.Member); !errors.Is(err, meta.ErrDenied) {
 		t.Errorf("another member makes a token: %v", err)

@@ -196,8 +196,8 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 	}
 }
 
-// Who is needed does not leave, be it that other nodes ask for it at the same time:
-// the last voter, or one of two that are up.
+// A node that is needed is not removed, also when other nodes ask for it at the same time: the last
+// voter, or one of two that are up.
 func TestWhoIsNeededStays(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)

@@ -167,10 +167,10 @@ func (b *burglar) all(text []byte) {
 	}
 }
 
-// What the nodes of a cluster have written lets nobody in: neither any bytes of
+// What the nodes of a cluster have written lets no node in: neither any bytes of
 // it, as a key, a secret or a proof, nor, over the wire, what looks like a token's
 // hash. And the test knows a token when it sees one.
-func TestWhatIsKeptLetsNobodyIn(t *testing.T) {
+func TestWhatIsKeptLetsNoNodeIn(t *testing.T) {
 	first := newNode(t, 0).found()
 	second := joined(t, first, 1, state.Member)
 	token := first.token(4)
@@ -213,7 +213,7 @@ func TestWhatIsKeptLetsNobodyIn(t *testing.T) {
 			t.Errorf("over the wire, with the hash: %v", err)
 		}
 	}
-	// What a relay has seen is of use for nobody else.
+	// What a relay has seen is of no use to it.
 	request, err := outside.identity.Request()
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func (b *burglar) applies(at string, a application) error {
 	return err
 }
 
-// A token that was dropped lets nobody in, however often it could have.
+// A token that was dropped lets no node in, however often it could have.
 func TestADroppedToken(t *testing.T) {
 	first := newNode(t, 0).found()
 	token := first.token(2)

@@ -18,7 +18,7 @@ type wall struct {
 	stands bool
 }
 
-var errWall = errors.New("nobody there")
+var errWall = errors.New("no node there")
 
 func (w *wall) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error {
 	if w.stands {
@@ -80,7 +80,7 @@ func TestTheTransportKeepsFailuresToItself(t *testing.T) {
 	}
 }
 
-// Nobody waits for one who is not in the configuration, or once all has ended.
+// Raft does not wait for a node that is not in its configuration, nor for any once all has ended.
 func TestTheTransportDoesNotWaitForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := transportBy(&wall{stands: true}, func(id raft.ServerID) bool { return id == "a" })

@@ -42,7 +42,7 @@ func TestRollingUpgrade(t *testing.T) {
 			}
 		}
 		if _, err := nodes[0].group.MakeToken(t.Context(), time.Hour, 1, state.Member); i < 2 && !errors.Is(err, meta.ErrInvalid) {
-			t.Errorf("a token for a member, others nobody would know as one: %v", err)
+			t.Errorf("a token for a member, of whose role a node of the release before knows nothing: %v", err)
 		}
 	}
 	for _, n := range nodes {

@@ -45,7 +45,7 @@ func TestNext(t *testing.T) {
 		{"one who was removed loses its vote", made(4, 3), func(all []member) { all[1].admit = false }, change1("03", promote)},
 		{"and then its place", made(4, 3), func(all []member) { all[3].admit = false }, change1("03", remove)},
 		{"one who is drained is replaced", made(4, 3), func(all []member) { all[1].idle = true }, change1("03", promote)},
-		{"unless nobody is there", made(3, 3), func(all []member) { all[1].idle = true }, change{}},
+		{"unless there is no other", made(3, 3), func(all []member) { all[1].idle = true }, change{}},
 		{"a voter that has lost its log loses its vote", made(3, 3), func(all []member) { all[1].lost = true }, change1("01", demote)},
 		{"then its place", made(3, 3), func(all []member) { all[1].lost, all[1].voter = true, false }, change1("01", remove)},
 		{"of those who were removed the dead go first", made(4, 3), func(all []member) {

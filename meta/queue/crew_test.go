@@ -41,16 +41,16 @@ func TestDistanceIsLearnt(t *testing.T) {
 	}
 	c.learn(4*time.Second, stranger, lease{far: true})
 	if got := c.near(stranger); got != 2*second {
-		t.Errorf("%v near for who was never: want half, at least", got)
+		t.Errorf("%v near for a worker that was never near: want half, at least", got)
 	}
 }
 
-// An estimate comes from the worker, or its node, or everybody, or nowhere.
+// An estimate comes from the worker, or its node, or all workers, or from none.
 func TestEstimates(t *testing.T) {
 	c := &crew{}
 	w := c.join(0, 0, 0)
 	if got := c.near(w); got != second {
-		t.Errorf("%v of nobody known", got)
+		t.Errorf("%v before any worker has finished a unit", got)
 	}
 	c.learn(3*time.Second, w, lease{})
 	for _, tt := range []struct {

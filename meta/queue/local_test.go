@@ -8,7 +8,7 @@ import (
 )
 
 // While a node holds a free unit its workers are given none from afar, by either
-// policy, whoever is fast or slow and whatever is assigned to whom.
+// policy, whichever of them are slow and whatever is assigned to which.
 func TestLocalFirst(t *testing.T) {
 	for _, policy := range []Policy{PolicyFlow, PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLocalFirst(t *testing.T) {
 }
 
 // A node without a part in the schedule takes what it holds although that is assigned
-// to another, and leaves to that one what nobody holds.
+// to another, and leaves to that one what no node holds.
 func TestLocalFirstOfWhatIsAssignedToAnother(t *testing.T) {
 	p := poolOf(t, [][]int{{0, 1}, {}})
 	f := newFlow(p, &crew{})

@@ -79,21 +79,21 @@ func (g *group) happen(d deed, nodes int) {
 	case d.Do == 0 || len(g.workers) == 0:
 		g.join(d.Which % nodes)
 	case d.Do < 9:
-		g.next(g.someone(d), d.Which%10 != 0)
+		g.next(g.worker(d), d.Which%10 != 0)
 	case d.Do < 16:
 		g.finish(g.someLease(d))
 	case d.Do < 17:
 		g.giveBack(g.someLease(d))
 	case d.Do < 18:
-		g.leave(g.someone(d))
+		g.leave(g.worker(d))
 	case d.Do < 19 && d.Which%2 == 0:
 		g.restore()
 	case d.Do < 19:
-		g.agree(g.someone(d), d.Which)
+		g.agree(g.worker(d), d.Which)
 	case d.Do < 20:
 		g.setAside(d.Which)
 	default:
-		g.refuse(g.someone(d), d.Which%(len(g.done)+1))
+		g.refuse(g.worker(d), d.Which%(len(g.done)+1))
 	}
 }
 
@@ -118,7 +118,7 @@ func (g *group) agree(worker, which int) {
 	}
 }
 
-// setAside has the group give a unit to nobody any more.
+// setAside has the group give a unit to no worker any more.
 func (g *group) setAside(which int) {
 	if which%3 != 0 || len(g.done) == 0 {
 		return
@@ -151,7 +151,7 @@ func (g *group) refuse(worker, unit int) {
 	}
 }
 
-func (g *group) someone(d deed) int { return g.workers[d.Who%len(g.workers)].Worker }
+func (g *group) worker(d deed) int { return g.workers[d.Who%len(g.workers)].Worker }
 
 func (g *group) someLease(d deed) queue.Lease {
 	if len(g.leases) == 0 {
@@ -292,8 +292,9 @@ func TestEveryUnitIsFinished(t *testing.T) {
 	})
 }
 
-// Whoever asks, as the only one and as often as told to, gets what nobody has.
-func TestNobodyStarves(t *testing.T) {
+// A worker that is the only one to ask, and asks as often as it is told to, gets each unit that no
+// worker has.
+func TestNoWorkerStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := begin(anyStory.Draw(t, "story"), t.Fatalf)
 		g.join(0)
@@ -317,7 +318,7 @@ func TestNobodyStarves(t *testing.T) {
 	})
 }
 
-// A worker whose rank hangs keeps its unit only until somebody else would be
+// A worker whose rank hangs keeps its unit only until another worker would be
 // done with it sooner.
 func TestHungWorker(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {

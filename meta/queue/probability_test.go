@@ -42,18 +42,18 @@ func byTheBook(p *probability, i int) []float64 {
 }
 
 func TestDrawsAreByTheBook(t *testing.T) {
-	everybody := [][]int{{0, 1}, {0, 2}, {0, 2}, {0, 1, 2}, {1, 2}, {2, 3}, {3}, {3, 1}}
+	holders := [][]int{{0, 1}, {0, 2}, {0, 2}, {0, 1, 2}, {1, 2}, {2, 3}, {3}, {3, 1}}
 	for _, tt := range []struct {
 		name string
 		hold [][]int
 		node int
 		gone []int
 	}{
-		{"local", everybody, 0, nil},
-		{"nobody else has it", everybody, 3, nil},
-		{"remote", everybody, 0, []int{0, 1, 2, 3}},
-		{"remote, few", everybody, 0, []int{0, 1, 2, 3, 4, 6}},
-		{"nobody has it", append(everybody, nil, nil), 0, []int{0, 1, 2, 3}},
+		{"local", holders, 0, nil},
+		{"no other node has it", holders, 3, nil},
+		{"remote", holders, 0, []int{0, 1, 2, 3}},
+		{"remote, few", holders, 0, []int{0, 1, 2, 3, 4, 6}},
+		{"no node has it", append(holders, nil, nil), 0, []int{0, 1, 2, 3}},
 		{"one rare group of many", append(make([][]int, 200), []int{0, 1}, []int{0, 2}), 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func compare(t *testing.T, a *probability, node int) {
 	}
 }
 
-// Who was seen to be twice as fast has half of T.
+// A worker that was seen to be twice as fast has half of T.
 func TestSpeedFollowsHistory(t *testing.T) {
 	c := &crew{}
 	a := newProbability(poolOf(t, [][]int{{0}, {1}, {2}}), c, 1)

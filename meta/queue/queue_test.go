@@ -32,14 +32,14 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a worker twice", func(s *queue.Scheduler) error { return s.Join(0, 7, 1) }, meta.ErrExist},
 		{"a node below 0", func(s *queue.Scheduler) error { return s.Join(0, 8, -1) }, meta.ErrInvalid},
 		{"a node too many", func(s *queue.Scheduler) error { return s.Join(0, 8, queue.MaxNodes) }, meta.ErrInvalid},
-		{"nobody asks", func(s *queue.Scheduler) error { _, err := s.Next(0, 8); return err }, meta.ErrNotExist},
+		{"an unknown worker asks", func(s *queue.Scheduler) error { _, err := s.Next(0, 8); return err }, meta.ErrNotExist},
 		{"too few words", restore(nil, nil), meta.ErrInvalid},
 		{"too many words", restore([]uint64{0, 0}, nil), meta.ErrInvalid},
 		{"restored twice", restore(none, nil, queue.History{Worker: 1}, queue.History{Worker: 1}), meta.ErrExist},
 		{"restored nowhere", restore(none, nil, queue.History{Worker: 1, Node: -1}), meta.ErrInvalid},
 		{"less than no units", restore(none, nil, queue.History{Worker: 1, Units: -1}), meta.ErrInvalid},
 		{"less than no time", restore(none, nil, queue.History{Worker: 1, Units: 1, Took: -1}), meta.ErrInvalid},
-		{"a lease of nobody", restore(none, []queue.Lease{{Worker: 1}}), meta.ErrNotExist},
+		{"a lease of an unknown worker", restore(none, []queue.Lease{{Worker: 1}}), meta.ErrNotExist},
 		{"a lease of nothing", restore(none, []queue.Lease{{Worker: 1, Unit: 3}}, queue.History{Worker: 1}), meta.ErrInvalid},
 		{"three leases", restore(none, []queue.Lease{{Worker: 1}, {Worker: 2}, {Worker: 3}},
 			queue.History{Worker: 1}, queue.History{Worker: 2}, queue.History{Worker: 3}), meta.ErrInvalid},
@@ -69,7 +69,7 @@ func TestHoldersRefused(t *testing.T) {
 	}
 }
 
-// A unit is as good as on a node if nobody else has much more of it.
+// A unit counts as held by a node if no other has much more of it.
 func TestPartsOfUnits(t *testing.T) {
 	of := [][]queue.Holder{
 		{{Node: 0, Bytes: 100}, {Node: 1, Bytes: 70}},
@@ -115,7 +115,7 @@ func take(t *testing.T, s *queue.Scheduler, now time.Duration, worker int) int {
 	return a.Unit
 }
 
-// What was offered is offered again until it is taken, and to nobody else.
+// A unit that was offered to a worker is offered to it again until it is taken, and to no other.
 func TestOffersAreKept(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -194,13 +194,13 @@ func TestSlowWorkerWaits(t *testing.T) {
 	before := s.Changes()
 	s.Leave(1)
 	if s.Changes() == before {
-		t.Error("nobody who waits would know")
+		t.Error("a worker that waits would not be woken")
 	}
 	take(t, s, 0, 0)
 }
 
-// What is given back can be had again at once if nothing else is left, by whoever
-// gave it back as well.
+// A unit that was given back can be had again at once if no other is left, also by the worker
+// that gave it back.
 func TestReturnedUnit(t *testing.T) {
 	each := slices.Repeat([]time.Duration{time.Second}, 32)
 	s := crewOf(t, 32, each...)
@@ -208,7 +208,7 @@ func TestReturnedUnit(t *testing.T) {
 	before := s.Changes()
 	s.Returned(0, unit)
 	if s.Changes() == before {
-		t.Error("nobody who waits would know")
+		t.Error("a worker that waits would not be woken")
 	}
 	take(t, s, 0, 0)
 }

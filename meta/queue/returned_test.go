@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/queue"
 )
 
-// What ended one reader comes back when all that ended nobody is taken.
+// A unit that a reader gave back, or had when it left, comes again once all others are taken.
 func TestReturnedGoesLast(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestPostpone(t *testing.T) {
 	}
 }
 
-// What is set aside is offered to nobody, nor as a second; it is over when who
-// has it is done with it, or gives it back.
+// A unit that is set aside is offered to no worker, nor as a second copy; it is over when the
+// worker that has it is done with it, or gives it back.
 func TestSetAside(t *testing.T) {
 	for _, end := range []string{"finished", "returned", "left"} {
 		t.Run(end, func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestSetAside(t *testing.T) {
 			}
 			before := s.Changes()
 			if !s.SetAside(offered.Unit) || s.Changes() == before {
-				t.Error("nobody who waits would know")
+				t.Error("a worker that waits would not be woken")
 			}
 			last := take(t, s, 0, 2)
 			s.Finished(time.Second, 2, last)
-			late := time.Hour // by which anybody else would be faster
+			late := time.Hour // by which any other worker would be faster
 			waits(t, s, late, 2)
 			switch end {
 			case "finished":

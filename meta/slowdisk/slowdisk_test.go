@@ -104,8 +104,8 @@ func TestTwoCallsAtATime(t *testing.T) {
 	})
 }
 
-// Who gives up waits no longer. A disk that is slow to answer then is not silent, unless that is
-// for too long, and until it answers.
+// A caller that gives up waits no longer. A disk that is slow to answer then is not silent, unless
+// that is for too long, and until it answers.
 func TestWorkIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d slowdisk.Disk

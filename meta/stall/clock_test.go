@@ -76,8 +76,8 @@ func TestWaitBeforeTheClock(t *testing.T) {
 	}
 }
 
-// A batch that waits for a part goes through the part's causes, whoever fills
-// it, and goes on with its own afterwards.
+// A batch that waits for a part goes through the part's causes, whichever fill makes that,
+// and goes on with its own afterwards.
 func TestFollow(t *testing.T) {
 	k := newTicker()
 	part, batch := stall.NewClock(k.now, stall.Admission), stall.NewClock(k.now, stall.Overhead)

@@ -48,7 +48,7 @@ func TestShareOfTheRanksTime(t *testing.T) {
 	ready(a, "train", 0)
 	k.at = k.at.Add(stall.Gap + 1)
 	ready(a, "train", 0)
-	k.pass(200) // nobody opens anything after this
+	k.pass(200) // no rank opens a batch after this
 	j := only(t, a)
 	want := stall.Totals{
 		OpenCounts: meta.OpenCounts{Opens: 4, Ready: 3, Waited: 1, Bytes: 4000},
@@ -68,7 +68,7 @@ func TestShareOfTheRanksTime(t *testing.T) {
 	}
 }
 
-// Who waits now is seen before the wait is over.
+// A rank that waits now is seen before the wait is over.
 func TestWaitUnderWay(t *testing.T) {
 	k := newTicker()
 	a := stall.NewTable(k.now)
@@ -172,7 +172,7 @@ func TestWindowOfOneLongWait(t *testing.T) {
 	defer o.End(o.For(stall.Source))
 	for range 30 {
 		k.pass(1000)
-		a.Report() // somebody watches
+		a.Report() // as rankfs stall asks while it waits
 	}
 	n := only(t, a).Now
 	if n.Totals.Share() != 1 || n.Totals.Wait[stall.Source] != n.Width || n.Width != 10e9 {
@@ -222,7 +222,7 @@ func TestTooManyRanks(t *testing.T) {
 	}
 }
 
-// Whatever ranks do, their parts come to the whole, and nobody stalls for
+// Whatever ranks do, the causes of their waits come to the whole, and no rank stalls for
 // longer than it was there.
 func TestTotalsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

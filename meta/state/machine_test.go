@@ -86,7 +86,7 @@ func TestUnknownCommand(t *testing.T) {
 	}{
 		{"a later version", "\x05\x01{}", meta.ErrUnavailable},
 		{"an unknown kind, signed", "\x04\xff{}", meta.ErrUnavailable},
-		{"signed by nobody", "\x04\x14{\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
+		{"without a signer", "\x04\x14{\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
 		{"signed before that was so", "\x03\x14{\"By\":\"0000000000000001\",\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
 		{"a role before there were any", "\x03\x02{\"Role\":\"member\"}", meta.ErrCorrupt},
 		{"an unknown kind", "\x03\xff{}", meta.ErrUnavailable},

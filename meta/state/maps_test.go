@@ -14,8 +14,8 @@ import (
 	"rankfs/meta/state"
 )
 
-// A stage's maps are what a plain list would be after any changes; and who has asked for
-// them before has what there was then.
+// A stage's maps are what a plain list would be after any changes; and a reader that got them
+// before has those of then.
 func TestMapsAreAList(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := state.NewMapList()

@@ -12,7 +12,7 @@ import (
 func TestPlans(t *testing.T) {
 	c := founded(t, 1)
 	if got := c.m.SettledPlans(); len(got) != 0 {
-		t.Fatalf("plans of nobody: %v", got)
+		t.Fatalf("plans before any was settled: %v", got)
 	}
 	settle := func(epoch int) {
 		c.do(&state.Settle{View: view(epoch, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
@@ -50,7 +50,7 @@ func TestClaims(t *testing.T) {
 		return c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: 2, Node: id(n)}).Before()
 	}
 	if c.m.Claims("d", 4) != nil {
-		t.Fatal("claims of nobody")
+		t.Fatal("claims before any was made")
 	}
 	for i, want := range []struct {
 		node   int

@@ -112,8 +112,8 @@ func TestFirstAttemptWins(t *testing.T) {
 	}
 }
 
-// What a node has for the pool it says itself, and nobody before it has entered; a snapshot
-// has it.
+// What a node has for the pool it says itself once it has entered: what its admission says does
+// not count. A snapshot has it.
 func TestOffers(t *testing.T) {
 	c := roled(t)
 	has := func(bytes int64, full bool) {

@@ -12,8 +12,8 @@ import (
 	"rankfs/meta/state"
 )
 
-// A job goes when a node says that nobody has used it since a certain use, and stays when
-// somebody has, whatever clocks say; also in a snapshot.
+// A job goes when a node says that it was not used since a certain use, and stays when
+// it was, whatever clocks say; also in a snapshot.
 func TestJobsEnd(t *testing.T) {
 	c := pooled(t, "maps=1 ttl=2h")
 	is := func() state.PoolJob {
@@ -49,7 +49,7 @@ func TestJobsEnd(t *testing.T) {
 	unused(last)
 	unused(last)
 	if _, ok := c.m.PoolJob("j"); ok {
-		t.Error("a job that nobody uses stays")
+		t.Error("a job that is not used stays")
 	}
 }
 
@@ -71,8 +71,8 @@ func TestJobsOfOneName(t *testing.T) {
 	c.refuseCommit(meta.ErrNotExist, commitOf(0, 0, other, 5))
 }
 
-// What somebody has found empty stays if something has come into it since: a map, a stage,
-// a blob or a directory of blobs. What was removed, or lost, is nothing.
+// A job or a stage that a node has found empty stays if something has come into it since: a map,
+// a stage, a blob or a directory of blobs. What was removed, or lost, does not count.
 func TestOnlyWhatIsEmpty(t *testing.T) {
 	c := pooled(t, "maps=1")
 	stage := func() state.Command { return signedBy(other, &state.DropStage{StageName: stageName, Empty: true}) }
@@ -250,8 +250,8 @@ func TestReservedQuota(t *testing.T) {
 	c.refuse(meta.ErrNotExist, signedBy(other, &state.ReserveQuota{Node: other, Name: "j", Number: 1, Asked: 1}))
 }
 
-// A quota can be made larger, smaller than what there is, which then stays, or be lifted; a
-// job that followed another of its name keeps its own.
+// A quota can be made larger, or smaller than the files of the job, which then stay, or be
+// lifted; a job that followed another of its name keeps its own.
 func TestAnotherQuota(t *testing.T) {
 	c := pooled(t, "maps=9")
 	set := func(quota int64) { c.do(signedBy(other, &state.SetQuota{Name: "j", Quota: quota})) }

@@ -44,7 +44,7 @@ func TestPromote(t *testing.T) {
 	c.do(signedBy(hostile, &state.Remove{ID: operator}))
 }
 
-// What nobody says now does not count: of a node that said it hours ago, has no vote
+// A vote that is old does not count: of a node that gave it hours ago, has no vote
 // any more, or was removed. A removed voter counts as one that is against it.
 func TestPromoteByTooFew(t *testing.T) {
 	for _, tt := range []struct {
@@ -68,7 +68,7 @@ func TestPromoteByTooFew(t *testing.T) {
 }
 
 // An operator makes another at once. A node without a vote has no say, nor has one
-// that is not of the cluster, and nobody is made an operator who is not.
+// that is not of the cluster, and such a node is not made an operator.
 func TestPromoteByWhom(t *testing.T) {
 	c := roled(t)
 	c.refuse(meta.ErrDenied, promote(hostile, hostile, operator, leader, other))
@@ -77,6 +77,6 @@ func TestPromoteByWhom(t *testing.T) {
 	c.do(promote(operator, hostile, leader, other))
 	c.role(hostile, state.Operator)
 	if _, err := state.Encode(&state.Promote{ID: hostile}); !errors.Is(err, meta.ErrInvalid) {
-		t.Errorf("a command that nobody has signed: %v", err)
+		t.Errorf("a command without a signer: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (c *cluster) gone(epochs ...int) (gone []int) {
 }
 
 // Where there are as many queues as there may be, one goes of which nothing is lost: one
-// that nobody has begun, or else one that is worked off, each time the oldest.
+// of which no reader took a batch, or else one that is worked off, each time the oldest.
 func TestQueueBounds(t *testing.T) {
 	c := founded(t, 1)
 	for epoch := range state.MaxQueues {
@@ -64,8 +64,8 @@ func TestQueueBounds(t *testing.T) {
 	c.refuse(meta.ErrBusy, opening(1<<17, 1, 0))
 }
 
-// A user has some of the queues, and nobody but root has all: others find room, whatever one
-// user has begun, and the queues of others are not dropped for it.
+// A user has some of the queues, and only root may have all: other users find room, whatever one
+// user has begun, and their queues are not dropped for it.
 func TestQueuesOfOneUser(t *testing.T) {
 	c := roled(t)
 	const root, user, other = 0, 1000, 2000
@@ -84,7 +84,7 @@ func TestQueuesOfOneUser(t *testing.T) {
 	if gone := c.gone(0, 8, 9, 10); len(gone) != 1 || gone[0] != 9 {
 		t.Fatalf("of epochs 0, 8, 9 and 10 the queues of %d are gone, want that of 9", gone)
 	}
-	c.do(c.mine(opening(1, 1, user))) // who opens one that is there needs no room
+	c.do(c.mine(opening(1, 1, user))) // to open one that is there takes no room
 }
 
 func TestUnitsOfOneUser(t *testing.T) {
@@ -114,7 +114,7 @@ func TestUnitBounds(t *testing.T) {
 	}
 }
 
-// Who opens a queue is said to no machine that does not know of users.
+// Which user opens a queue is said to no machine that does not know of users.
 func TestUsersOfQueuesAreSigned(t *testing.T) {
 	for uid, want := range map[uint32]byte{0: state.Oldest, 1: state.Signed} {
 		open := opening(1, 1, uid)

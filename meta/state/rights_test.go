@@ -92,7 +92,7 @@ func permissions() []permission {
 			return &state.TakeUnit{View: view(1, 2), Worker: "w", Node: other, Finish: true, Take: 4, Nonce: 2}
 		}, "sl"},
 		{"LeaveQueue", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "w"} }, "sl"},
-		{"LeaveQueue of nobody's worker", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "x"} }, "omsl"},
+		{"LeaveQueue of an unknown worker", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "x"} }, "omsl"},
 		{"ResetQueue", func() state.Command { return &state.ResetQueue{View: view(1, 2)} }, "omsl"},
 		{"DropQueue", func() state.Command { return &state.DropQueue{View: view(1, 2)} }, "o"},
 		{"Setting", func() state.Command { return &state.Setting{Key: "k", Value: "v"} }, "o"},
@@ -121,8 +121,8 @@ func permissions() []permission {
 }
 
 // Each kind of command is tried by a node of each role, as itself, and by the
-// leader for the cluster: who may not send it is refused before it is in the log,
-// and by the machine if it is in there all the same, and nothing has changed. A
+// leader for the cluster: a command of a node that may not send it is refused before it is in the
+// log, and by the machine if it is in there all the same, and nothing has changed. A
 // kind that has no row fails the test.
 func TestRights(t *testing.T) {
 	rows := make(map[string]bool)
@@ -142,7 +142,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, seed := range state.Kinds() {
 		if !rows[fmt.Sprintf("%T", seed)] {
-			t.Errorf("nobody has said who may send %T", seed)
+			t.Errorf("no row says which nodes may send %T", seed)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestDistantBounds(t *testing.T) {
 		{"removed nodes", func(s *state) { fill(&s.nodes().removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
 		{"workers, of whom some hold nothing", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
 		{"workers, all of whom hold something", func(s *state) { holding(s) }, step, meta.ErrBusy},
-		{"workers, somebody leaving", func(s *state) { holding(s) }, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
+		{"workers, one of which leaves", func(s *state) { holding(s) }, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func holding(s *state) {
 }
 
 // Where all queues together have as many workers as there may be, the one that has most
-// makes room: those of it that have left are forgotten, and nobody of a smaller one.
+// makes room: those of it that have left are forgotten, and none of a smaller queue.
 func TestAllWorkers(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{

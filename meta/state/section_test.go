@@ -147,7 +147,7 @@ func TestASectionOfItsOwn(t *testing.T) {
 	}{
 		{"of itself", note(2, 2, "a"), nil},
 		{"of another node", note(2, 3, "a"), meta.ErrDenied},
-		{"of nobody", note(7, 7, "a"), meta.ErrDenied},
+		{"of a node that is not known", note(7, 7, "a"), meta.ErrDenied},
 		{"of no node", &Note{Entry: Entry{By: idString(2)}}, meta.ErrInvalid},
 		{"before its version", &Note{Node: idString(2), Text: "a"}, meta.ErrInvalid},
 		{"of another, by the leader", &Note{Entry: Entry{By: idString(1), Leads: true}, Node: idString(3), Text: "b"}, nil},

@@ -67,7 +67,7 @@ func TestSnapshotRestores(t *testing.T) {
 	c.refuse(meta.ErrDenied, &state.Admit{TokenHash: index(1), Node: nodeOf(4)})
 }
 
-// The machine of a daemon is restored in place: whoever follows it notices.
+// The machine of a daemon is restored in place: those that follow it notice.
 func TestRestoreInPlace(t *testing.T) {
 	c, m := full(t), state.New()
 	data := written(t, snapshot(t, c.m))
@@ -239,7 +239,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a suspect that is done", 'b', `"Unit":9`, `"Unit":0`},
 		{"a suspect twice", 'b', `"Unit":9`, `"Unit":10`},
 		{"a suspect returned by one twice", 'b', `back0`, `back1`},
-		{"a suspect returned by nobody", 'b', `"x"`, `""`},
+		{"a suspect returned by no worker", 'b', `"x"`, `""`},
 		{"a suspect returned nowhere", 'b', `"Node":"` + id(1), `"Node":"`},
 		{"a suspect returned by no rank", 'b', `"Rank":0`, `"Rank":1048576`},
 		{"a suspect returned for no cause", 'b', `closed`, `clos`},

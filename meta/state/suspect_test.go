@@ -84,7 +84,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// Who has it when it is set aside may finish it, and then it is done.
+// The worker that has a unit when it is set aside may finish it, and then it is done.
 func TestASuspectIsFinished(t *testing.T) {
 	c := founded(t, 1)
 	v := view(1, 1)

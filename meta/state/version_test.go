@@ -144,7 +144,7 @@ func TestAheadOfTheCluster(t *testing.T) {
 	}
 }
 
-// Who reads what a later release has written stops, and says what to do.
+// A machine that reads what a later release has written stops, and says what to do.
 func TestTooNewAndTooOld(t *testing.T) {
 	for _, tt := range []struct {
 		name, data, advice string

@@ -10,7 +10,7 @@ import (
 )
 
 // A voter without which no majority of the votes is of nodes that are up is
-// neither removed nor drained, whoever asks. Five nodes, of which the last two
+// neither removed nor drained, whichever node asks for it. Five nodes, of which the last two
 // never vote where three do.
 func TestVotersThatAreNeeded(t *testing.T) {
 	for _, tt := range []struct {
@@ -19,7 +19,7 @@ func TestVotersThatAreNeeded(t *testing.T) {
 		down   []int
 		gone   []int // removed before, and still counted
 		who    int
-		advice string // to who may not; else it goes
+		advice string // if it is refused; else it goes
 	}{
 		{"the only voter", []int{1}, nil, nil, 1, "have others join first"},
 		{"one of two", []int{1, 2}, nil, nil, 2, "try again in a moment"},
@@ -27,12 +27,12 @@ func TestVotersThatAreNeeded(t *testing.T) {
 		{"one that is down, of three", []int{1, 2, 3}, []int{3}, nil, 3, ""},
 		{"one of the two that are up, of three", []int{1, 2, 3}, []int{3}, nil, 2, "start those that are down"},
 		{"a second of three, in the same moment", []int{1, 2, 3}, nil, []int{3}, 2, "try again in a moment"},
-		{"one of two, and nobody else is up", []int{1, 2}, []int{5}, []int{3, 4}, 2, "have another join first"},
+		{"one of two, and no other is up", []int{1, 2}, []int{5}, []int{3, 4}, 2, "have another join first"},
 		{"one of four", []int{1, 2, 3, 4}, nil, nil, 2, ""},
 		{"one of five, two of which are down", []int{1, 2, 3, 4, 5}, []int{4, 5}, nil, 3, "start those that are down"},
 		{"one of those two", []int{1, 2, 3, 4, 5}, []int{4, 5}, nil, 4, ""},
 		{"one that does not vote", []int{1, 2, 3}, []int{3}, nil, 5, ""},
-		{"anybody, by a leader that notes nobody", nil, nil, nil, 2, ""},
+		{"any, by a leader that notes no voters", nil, nil, nil, 2, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			goes := tt.advice == ""
@@ -75,7 +75,7 @@ func TestVotersThatAreNeeded(t *testing.T) {
 	}
 }
 
-// Taking a drain back, and draining twice, needs nobody's vote.
+// Taking a drain back, and draining twice, needs no vote of any node.
 func TestADrainThatIsTakenBack(t *testing.T) {
 	c := roled(t)
 	drain := func(drained bool, voters ...string) *state.Drain {

@@ -84,7 +84,7 @@ func TestExport(t *testing.T) {
 	if err != nil || len(a) == 0 {
 		t.Fatal(err)
 	}
-	// Whoever still has the file open, or the disk, finds nothing there.
+	// A process that has the file open still, or reads the disk, finds nothing there.
 	file, err := os.Open(filepath.Join(dir, "ca.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -392,7 +392,7 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// What a certificate says of its holder, whoever made it.
+// What a certificate says of its holder, also one that a stranger made.
 func FuzzCertificate(f *testing.F) {
 	clock := newClock()
 	ca, err := trust.Create(f.TempDir(), clock.now())

@@ -36,7 +36,7 @@ func TestHandshakeTimeEnds(t *testing.T) {
 	works(t, conn)
 }
 
-// knock connects from an address of this host. Who is refused at once may not
+// knock connects from an address of this host. A caller that is refused at once may not
 // even see that it was connected.
 func knock(t testing.TB, source string, b *node) net.Conn {
 	t.Helper()
@@ -139,7 +139,7 @@ func TestJoinBounds(t *testing.T) {
 	defer joined.Close()
 	joined.SetDeadline(time.Time{}) // does not help
 	if _, err := joined.Read(make([]byte, 1)); err == nil {
-		t.Error("read from nobody")
+		t.Error("read from a connection that has ended")
 	}
 	eventually.True(t, "an end of it", func() bool { s := b.Stats(); return s.In == 0 && s.Pending == 0 })
 }

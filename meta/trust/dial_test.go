@@ -55,7 +55,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// Whoever dials learns the truth, and what kind of truth.
+// A node that dials in vain learns why, by an error that says of which kind that is.
 func TestDialRefused(t *testing.T) {
 	c, foreign := newCluster(t), newCluster(t)
 	week := 8 * 24 * time.Hour
@@ -294,7 +294,7 @@ func TestNoCertificateYet(t *testing.T) {
 	works(t, b.dial(t, a, trust.Call))
 }
 
-// A host that does not answer holds up nobody who dials another.
+// A host that does not answer holds up no call to another.
 func TestAHostThatHangsHoldsUpNoOther(t *testing.T) {
 	c := newCluster(t)
 	a, b := c.node(t, 1), c.node(t, 2)

@@ -171,7 +171,7 @@ func TestJoinReachesNothingElse(t *testing.T) {
 	b := c.node(t, 2)
 	calls := b.Listener(trust.Call)
 	joins := b.Listener(trust.Join)
-	config := raw(t, c, trust.RoleNode, nil) // shown, but nobody asks for it
+	config := raw(t, c, trust.RoleNode, nil) // shown, but the port does not ask for it
 	config.NextProtos = []string{string(trust.Join)}
 	conn, err := tls.Dial("tcp", b.addr(), config)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestJoinReachesNothingElse(t *testing.T) {
 		t.Errorf("it is %s", peer)
 	}
 	if n := b.Revoke(""); n != 0 {
-		t.Errorf("%d connections of nobody were cut", n)
+		t.Errorf("%d connections of no node were cut", n)
 	}
 	if s := b.Stats(); s.Pending != 1 || s.In != 1 || s.Waiting != 0 {
 		t.Errorf("%+v", s)
@@ -234,7 +234,7 @@ func TestHostileBytes(t *testing.T) {
 			row.send(conn)
 			conn.Close()
 			eventually.True(t, "the count of "+row.why, func() bool { return b.Stats().Refused[row.why] == 1 })
-			eventually.True(t, "nobody", func() bool { s := b.Stats(); return s.Pending == 0 && s.In == 0 })
+			eventually.True(t, "no connection to be left", func() bool { s := b.Stats(); return s.Pending == 0 && s.In == 0 })
 			a := c.node(t, 1)
 			eventually.True(t, "a real peer to be in", func() bool { // that may be too short for it too
 				conn, err := a.Dial(t.Context(), b.addr(), b.id, trust.Call)

@@ -26,8 +26,8 @@ func (f *fakeConn) Close() error {
 	return nil
 }
 
-// Whatever comes and goes, the bounds hold, nobody is closed before his time,
-// and who is turned away is so because of those that are still patient.
+// Whatever comes and goes, the bounds hold, no connection is closed before its time,
+// and one that is turned away is so because of those whose time has not run out.
 func TestDoor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 8).Draw(t, "limit")
@@ -40,7 +40,7 @@ func TestDoor(t *testing.T) {
 			speak func()
 			leave func()
 			left  bool
-			time  time.Duration // that nobody may take from it
+			time  time.Duration // for which it may stay
 		}
 		var all []*pendingConn
 		now := time.Unix(0, 0)

@@ -195,7 +195,7 @@ func TestListenerClosed(t *testing.T) {
 	eventually.True(t, "a connection to wait", func() bool { return b.Stats().Waiting == 1 })
 	l.Close()
 	if _, err := waiting.Read(make([]byte, 1)); err == nil {
-		t.Error("a connection that nobody took is open")
+		t.Error("a connection that was not accepted is open")
 	}
 	_, err := l.Accept()
 	wants(t, err, net.ErrClosed)
@@ -248,10 +248,10 @@ func TestCloseEndsEverything(t *testing.T) {
 func TestOpenInvalid(t *testing.T) {
 	c := newCluster(t)
 	_, err := trust.Open(t.Context(), trust.Config{Authority: c.ca, Identity: c.identity(t, id(1))})
-	wants(t, err, meta.ErrInvalid) // who is allowed must be said
+	wants(t, err, meta.ErrInvalid) // which nodes are allowed must be said
 }
 
-// Unless told otherwise nobody else can reach a port.
+// Unless told otherwise no other host can reach a port.
 func TestDefaultAddress(t *testing.T) {
 	n := newCluster(t).node(t, 1)
 	if at, err := netip.ParseAddrPort(n.addr()); err != nil || !at.Addr().IsLoopback() {

@@ -156,7 +156,7 @@ func TestStoreHangs(t *testing.T) {
 	})
 }
 
-// Who takes nothing is dropped after half a minute.
+// A reader that takes nothing is dropped after half a minute.
 func TestReaderTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{Mean: 1 << 20}

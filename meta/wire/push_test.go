@@ -73,8 +73,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// A file is pushed while it is being written, by one that comes to it now and then; its
-// length nobody knows.
+// A file is pushed while it is being written, now and then; its length is not known
+// beforehand.
 func TestPushOfAGrowingFile(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "attempt"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // While a disk does not answer to one that gives up a copy, other copies are expected, and files of
-// the job are written; who comes to expect that copy waits until it is gone.
+// the job are written; a call that is to expect that copy waits until it is gone.
 func TestACopyIsGivenUpOnASilentDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, answer := new(Names), make(chan struct{})

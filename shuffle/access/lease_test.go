@@ -10,7 +10,7 @@ import (
 	"rankfs/meta"
 )
 
-// Who is refused a lease is told what has to be changed, where that is known.
+// A refused lease says what has to be changed, where that is known.
 func TestWhyThereIsNoLease(t *testing.T) {
 	for errno, says := range map[unix.Errno][]string{
 		unix.EACCES: {"permission denied: the daemon needs CAP_LEASE", "--cap-add LEASE", "without --pool-ram"},

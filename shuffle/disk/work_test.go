@@ -105,7 +105,7 @@ func TestAnErrandIsLeft(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if reads != 2 {
-			t.Errorf("%d reads, of which one was after nobody waited", reads)
+			t.Errorf("%d reads, of which one began when no caller waited any more", reads)
 		}
 	})
 }

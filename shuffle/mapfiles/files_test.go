@@ -17,7 +17,7 @@ import (
 )
 
 // A map that has moved to the disk, or was given up, or whose stage is gone, keeps no memory
-// because somebody has read it a moment ago; from the disk it is read as before.
+// because a reader had it open a moment ago; from the disk it is read as before.
 func TestWhatHasGoneIsNotOpen(t *testing.T) {
 	text := strings.Repeat("0123456789abcdef", 4096)
 	for what, goes := range map[string]func(f *Files, name string, c state.Commit) error{

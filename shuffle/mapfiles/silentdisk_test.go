@@ -27,8 +27,8 @@ func stuck(answer <-chan struct{}) func(*slowdisk.Work) error {
 	}
 }
 
-// Nobody waits for a disk that does not answer, nor does anything else begin there, until it
-// has answered, and has been left alone for a while.
+// No call waits for long for a disk that does not answer, nor does anything else begin there, until
+// it has answered, and has been left alone for a while.
 func TestADiskThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -56,8 +56,8 @@ func TestADiskThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// What is on a disk is read while it takes no writes. While it does not answer to those who read,
-// nobody waits for it, and no map there is taken for lost.
+// What is on a disk is read while it takes no writes. While it does not answer to reads either,
+// no reader waits for it, and no map there is taken for lost.
 func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)), make(chan struct{})

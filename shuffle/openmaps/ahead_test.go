@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Who reads parts in order has a disk asked for all of a map once, by few requests; also if
-// there are several readers, of which some are slower. What was asked for lies ahead by a
+// For a reader that takes parts in order a disk is asked for all of a map once, by few requests;
+// also if there are several readers, of which some are slower. What was asked for lies ahead by a
 // bound.
 func TestAhead(t *testing.T) {
 	const piece, parts = 8 << 10, 512

@@ -116,7 +116,7 @@ func TestMapsAreOpenedOnce(t *testing.T) {
 	})
 }
 
-// A map that was given up is closed once nobody reads it, and one that comes in its place
+// A map that was given up is closed once it has no reader, and one that comes in its place
 // is another.
 func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 	o := newOpening(t, 3)
@@ -141,7 +141,7 @@ func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 		}
 		o.Give(third)
 		if !third.closed() {
-			t.Error("it is open though nobody reads it")
+			t.Error("it is open though it has no reader")
 		}
 		o.End()
 		if last := o.reads(t, 1); !last.closed() {
@@ -150,8 +150,8 @@ func TestMapsThatAreGivenUpAreClosed(t *testing.T) {
 	})
 }
 
-// Nobody has to say so: a map that was not read for a while is closed.
-func TestMapsThatNobodyReadsAreClosed(t *testing.T) {
+// A map that was not read for a while is closed, without a call that says so.
+func TestMapsThatAreNotReadAreClosed(t *testing.T) {
 	o := newOpening(t, 2)
 	synctest.Test(t, func(t *testing.T) {
 		idle := o.reads(t, 0)
@@ -174,7 +174,7 @@ func TestMapsThatNobodyReadsAreClosed(t *testing.T) {
 		o.Give(busy)
 		time.Sleep(3 * openedTime)
 		if !busy.closed() {
-			t.Error("it is open though nobody reads it")
+			t.Error("it is open though it has no reader")
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestAMapInTwoFiles(t *testing.T) {
 			if err == nil && string(b) == string(all) {
 				err = m.Fits(all)
 			} else if err == nil {
-				err = meta.ErrCorrupt // as the table says to whoever knows its sum
+				err = meta.ErrCorrupt // as a reader finds that knows the sum of the table
 			}
 			if !errors.Is(err, meta.ErrCorrupt) {
 				t.Errorf("mapped %v, files that have %q: %v", isMapped, cut, err)

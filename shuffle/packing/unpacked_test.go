@@ -59,7 +59,7 @@ func (k *Presses) unpackTo(by meta.Compression, packed []byte, frame int, parts 
 	return to.Whole()
 }
 
-// idle reports whether nobody packs.
+// idle reports whether no press is in use.
 func (k *Presses) idle() bool { return len(k.presses) == cap(k.presses) }
 
 // What is packed and unpacked is what it was, in whichever pieces it comes, and goes; what
@@ -99,7 +99,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 		}
 	}
 	if !k.idle() {
-		t.Error("somebody packs still")
+		t.Error("a press is in use still")
 	}
 }
 
@@ -152,7 +152,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("what was packed is unpacked to other bytes, or %v", err)
 		}
 		if !k.idle() {
-			t.Error("somebody packs still")
+			t.Error("a press is in use still")
 		}
 	})
 }

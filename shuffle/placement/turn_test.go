@@ -48,7 +48,7 @@ func TestCopiesInTurn(t *testing.T) {
 	}
 }
 
-// alike are nodes of about the same room, of whose racks nobody knows.
+// alike are nodes of about the same room, whose racks are not known.
 func alike(n int) []placement.Node {
 	nodes := site(n)
 	for i := range nodes {

@@ -158,7 +158,7 @@ func TestOwnersAreEven(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var chunks [][]string
 		for chunk := range 64 {
-			first := chunk / 16 // who writes keeps one
+			first := chunk / 16 // the host that writes keeps a replica
 			other := (first + 1 + r.IntN(3)) % 4
 			chunks = append(chunks, []string{hosts[first], hosts[other]})
 		}

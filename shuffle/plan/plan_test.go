@@ -44,7 +44,7 @@ func TestNamesOfBatches(t *testing.T) {
 	}
 }
 
-// Who reads a chunk is known as soon as somebody asks, before its batch is.
+// Which rank reads a chunk is known as soon as it is asked for, before its batch is.
 func TestReaderOfAChunk(t *testing.T) {
 	for _, view := range []string{"ranks=2,batch=chunk,order=full", "ranks=2,batch=chunk,assign=strict"} {
 		p := plan.New(viewOf(t, view), version(4, []string{"a"}, []string{"b"}, []string{"a"}, []string{"b"}))
@@ -53,7 +53,7 @@ func TestReaderOfAChunk(t *testing.T) {
 		for chunk := range 4 {
 			rank, ok := p.Reader(chunk)
 			if !ok {
-				t.Errorf("%s: nobody reads chunk %d", view, chunk)
+				t.Errorf("%s: no rank reads chunk %d", view, chunk)
 			}
 			reader[chunk] = rank
 		}

@@ -93,8 +93,8 @@ func (m *member) get(name string) (string, error) {
 	return string(text), err
 }
 
-// A put of which nobody knows what became of it keeps its file, which nobody may write; to
-// put it again is to learn. It is the same blob, whether it was agreed on or not.
+// A put whose outcome is not known keeps its file, which no process may write; to put it again
+// is to learn the outcome. It is the same blob, whether it was agreed on or not.
 func TestPutAgain(t *testing.T) {
 	for name, agrees := range map[string]bool{"agreed on": true, "not agreed on": false} {
 		t.Run(name, func(t *testing.T) {
@@ -195,8 +195,8 @@ func TestPutsThatFail(t *testing.T) {
 	})
 }
 
-// Who has looked a blob up before it was replaced, or removed, is to look again; one
-// without a copy says so until it is put anew.
+// A reader that looked a blob up before it was replaced, or removed, is to look again; a blob
+// without a copy is an error until it is put anew.
 func TestBlobsThatAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 1)

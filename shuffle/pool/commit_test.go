@@ -69,8 +69,8 @@ func TestAttemptsAtOnce(t *testing.T) {
 	}
 }
 
-// Nobody can write what is committed: who still can, by a descriptor or a mapping, is
-// waited for, and then it is refused.
+// No process can write what is committed: while one still can, by a descriptor or a mapping, the
+// commit waits, and is refused if that takes too long.
 func TestWritersAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 1)
@@ -153,8 +153,8 @@ func (m *member) mayWrite(stage string, a meta.Attempt) error {
 	return err
 }
 
-// Who was told that an attempt may be written keeps it from being committed, also before
-// the kernel has a descriptor of it; and nobody is told so while it is committed.
+// An open that was told that an attempt may be written keeps it from being committed, also before
+// the kernel has a descriptor of it; and no open is told so while it is committed.
 func TestWrittenOrCommitted(t *testing.T) {
 	s := newSite(t, 2)
 	m, a := s.members[0], meta.Attempt{}
@@ -178,8 +178,8 @@ func TestWrittenOrCommitted(t *testing.T) {
 	}
 }
 
-// A commit of which nobody can say what became of it is asked about by another: as it was
-// agreed on, or as it was not. Until then the attempt stays, and cannot be written.
+// A commit whose outcome is not known goes well when it is tried again, whether the cluster had
+// agreed on it or not. Until then the attempt stays, and cannot be written.
 func TestUnknownOutcome(t *testing.T) {
 	for _, happened := range []bool{true, false} {
 		t.Run(fmt.Sprint("happened=", happened), func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestCopiesElsewhere(t *testing.T) {
 }
 
 // With no other node to be reached a commit has the one copy.
-func TestNobodyElse(t *testing.T) {
+func TestNoOtherNode(t *testing.T) {
 	s := newSite(t, 2)
 	m := s.members[0]
 	m.stage("s", "maps=1 parts=1 copies=2")
@@ -310,7 +310,7 @@ func TestAnotherSpecInTheMiddle(t *testing.T) {
 }
 
 // A copy for a node that says nothing any more is waited for until the cluster knows that the
-// node is down: that is sooner than the node is given up by who sends it.
+// node is down: that is sooner than the sender would give the node up.
 func TestCopyForANodeThatGoesDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 2)

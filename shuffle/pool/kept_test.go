@@ -106,8 +106,8 @@ func (h *heard) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Of a daemon whose memory is gone, those who inspect what it left, who sweep and who read
-// meet each loss. A person is told of it once, and so is the cluster, whoever is first.
+// Where a daemon's memory is gone, inspecting what it left, sweeping and reading each meet
+// every lost map. A person is told of it once, and so is the cluster, whichever is first.
 func TestALossIsToldOnce(t *testing.T) {
 	const maps = 40
 	s := newSite(t, 1)
@@ -333,7 +333,7 @@ func TestUses(t *testing.T) {
 	})
 }
 
-// Who uses a job is said by names of hosts, also of one that is down.
+// The nodes that use a job are named by their hosts, also one that is down.
 func TestUsersAreHosts(t *testing.T) {
 	s := newSite(t, 2)
 	m, down := s.members[0], s.members[1].id
@@ -397,9 +397,9 @@ func TestAJobThatGoesWithTheDaemon(t *testing.T) {
 	})
 }
 
-// While the files of a job are made, which takes a mount, nobody waits who asks what the
-// jobs have.
-func TestNobodyWaitsForAMount(t *testing.T) {
+// While the files of a job are made, which takes a mount, a request for what the jobs have does not
+// wait.
+func TestNoRequestWaitsForAMount(t *testing.T) {
 	s := newSite(t, 1)
 	m := s.members[0]
 	m.stage("s", "maps=1")

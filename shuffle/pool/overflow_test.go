@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// Who reads a sum that is beyond 64 bits learns with which record of which map it got there,
+// A reader of a sum that is beyond 64 bits learns with which record of which map it got there,
 // by hashes and by ranges, and whether parts are merged at once or in portions.
 func TestWhichRecordOverflows(t *testing.T) {
 	for _, by := range []string{"by=hash", "by=range"} {

@@ -251,7 +251,7 @@ func TestPackedLinks(t *testing.T) {
 	}
 }
 
-// What is packed is let come as far ahead as what is not: nobody waits for a word of each block.
+// Packed pieces may come as far ahead as others: no reader acknowledges each block.
 func TestPackedCopiesComeAhead(t *testing.T) {
 	heard := make(map[string]uint64)
 	for _, by := range []string{"none", "lz4"} {
@@ -374,8 +374,8 @@ func goodBlock(t *testing.T, by meta.Compression, n int) []byte {
 	return block(n, string(e.EncodeAll(plain, nil)))
 }
 
-// A node whose blocks are not what was asked for is given no byte of anything for it, and is
-// corrupt to whoever asked; what is pushed so is refused, and nothing of it is kept.
+// Of a node whose blocks are not what was asked for no byte is used, and the node that asked finds
+// it corrupt; what is pushed so is refused, and nothing of it is kept.
 func TestHostileBlocks(t *testing.T) {
 	for _, by := range []meta.Compression{meta.LZ4, meta.Zstd} {
 		good := goodBlock(t, by, 1000)
@@ -443,6 +443,6 @@ func TestPackedRequestsThatAreRefused(t *testing.T) {
 	binary.LittleEndian.PutUint64(q.ID[8:], g.Generation())
 	q.ID[24] = 3 << 1
 	if err := m.wire.Pull(s.ctx, other.id, q, wire.NewScatter([][]byte{make([]byte, 4)})); !errors.Is(err, meta.ErrInvalid) {
-		t.Errorf("pieces packed by what there is not: %v", err)
+		t.Errorf("pieces packed by an unknown codec: %v", err)
 	}
 }

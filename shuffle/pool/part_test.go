@@ -115,7 +115,7 @@ func TestPartsOfNoMap(t *testing.T) {
 }
 
 // Where maps are on another node, that is asked once how long their pieces are. A map that
-// nobody has any more is missed all the same.
+// no node has any more is missed all the same.
 func TestPartsAreMeasuredOnce(t *testing.T) {
 	s := newSite(t, 2)
 	m, other := s.members[0], s.members[1]
@@ -232,7 +232,7 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
-// A commit does not wait until a power failure would leave it; whoever is given bytes of it
+// A commit does not wait until a power failure would leave it; a reader that is given bytes of it
 // does.
 func TestReadersWaitForTheDisk(t *testing.T) {
 	s := newSite(t, 1)

@@ -182,7 +182,7 @@ func (m *member) holdLarge(number uint64) (records []string) {
 	return records
 }
 
-// Of a large part nobody is given a byte of a copy that is damaged, wherever it is, nor is
+// Of a large part no reader is given a byte of a copy that is damaged, wherever it is, nor is
 // the copy used again; and a node that cannot be reached is one that another has copies for.
 func TestDamageInLargeParts(t *testing.T) {
 	var maps []string

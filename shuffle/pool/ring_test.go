@@ -12,7 +12,7 @@ import (
 )
 
 // With place=ring the nodes of all copies follow from the map's name. One that cannot be
-// reached is passed over, and the writer has a map that nobody else takes.
+// reached is passed over, and the writer keeps a map that no other node takes.
 func TestCopiesByTheRing(t *testing.T) {
 	s := newSite(t, 4)
 	g := s.members[0].stage("s", "maps=8 parts=1 copies=2 place=ring")

@@ -14,7 +14,7 @@ import (
 	"rankfs/shuffle/pool"
 )
 
-// Room for copies is where somebody has said so, and not on nodes that are drained, full or
+// Room for copies is on nodes that have said so, and not on those that are drained, full or
 // down; a node keeps what is written on it.
 func TestNodesUp(t *testing.T) {
 	nodes := []state.Node{
@@ -34,7 +34,7 @@ func TestNodesUp(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := pool.NodesUp(nodes, "none")[3]; got.Room == 0 {
-		t.Errorf("itself, of which nobody knows yet: %+v", got)
+		t.Errorf("itself, of which the cluster does not know yet: %+v", got)
 	}
 	if got := pool.Hosts(nodes); got != 4 { // a, b, c, e
 		t.Errorf("copies may be on %d hosts", got)
@@ -103,7 +103,7 @@ func TestRoom(t *testing.T) {
 	room(false, true)
 }
 
-// What a drained node has is copied to others, from itself where nobody else has it, until
+// What a drained node has is copied to others, from itself where no other has it, until
 // none is missing without it; then nothing is lost when it is removed.
 func TestDrainedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -232,7 +232,7 @@ func TestStagesThatAreNoSources(t *testing.T) {
 }
 
 // A node that has read nothing of a stage before it was reset finds it stale at once: what
-// is committed later is another run, for which nobody is to wait.
+// is committed later is another run, for which its readers are not to wait.
 func TestStaleWhereNothingWasRead(t *testing.T) {
 	s := newSite(t, 2)
 	m := s.members[0]
@@ -311,6 +311,6 @@ func TestReadByANodeWithoutPool(t *testing.T) {
 	s.fail(s.members[0])
 	s.members[0].stop()
 	if err := d.Read(t.Context(), d.Extents(0, d.Records()), got); !errors.Is(err, meta.ErrUnavailable) {
-		t.Errorf("when nobody has them: %v", err)
+		t.Errorf("when no node has them: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ type member struct {
 
 	guest bool // it keeps no map
 
-	behind atomic.Bool                // it has applied no commit yet, until it asks what there is
+	behind atomic.Bool                // it has applied no commit yet, until it asks which there are
 	knows  atomic.Pointer[state.Maps] // these are the maps for it, until then
 }
 
@@ -233,7 +233,7 @@ func (s *site) connect(ctx context.Context, node string) (net.Conn, error) {
 	return conn, err
 }
 
-// fail says that nodes cannot be reached, although nobody knows that yet.
+// fail says that nodes cannot be reached, although no other knows that yet.
 func (s *site) fail(nodes ...*member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

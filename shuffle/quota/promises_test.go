@@ -34,8 +34,8 @@ func (c *cluster) Reserve(_ context.Context, r *state.ReserveQuota) (bool, error
 }
 
 // What is reserved others cannot have, until its file is gone, or has become a map, or it is undone.
-// Of what was refused nothing is kept; of what nobody knows the outcome, what may have been reserved is
-// freed with the next report.
+// Of a reservation that was refused nothing is kept; of one whose outcome is not known, what may have
+// been reserved is freed with the next report.
 func TestPromises(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -75,7 +75,7 @@ func TestPromises(t *testing.T) {
 	left(40, "some more was refused")
 	c.fails, c.unknown = context.DeadlineExceeded, true
 	if _, err := reserve("b", 30); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("what nobody knows of: %v", err)
+		t.Errorf("a reservation whose outcome is not known: %v", err)
 	}
 	left(40, "some more may have been reserved")
 	c.fails, c.unknown = nil, false

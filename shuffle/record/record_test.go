@@ -345,7 +345,7 @@ func TestSeparatorOfNumbers(t *testing.T) {
 	}
 }
 
-// Nobody who has gone is sorted for.
+// Records are not sorted for a caller that has gone.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -75,9 +75,9 @@ func TestSharesByWeight(t *testing.T) {
 	})
 }
 
-// Who comes late has no right to what the others had before, nor do they keep anybody waiting
-// for what they had alone.
-func TestSharesOfWhoComesLate(t *testing.T) {
+// A job that comes late has no right to what the others had before, nor does it wait for what they
+// had alone.
+func TestSharesOfAJobThatComesLate(t *testing.T) {
 	s := New(1)
 	wait := make(map[uint64][]*request)
 	ask := func(job uint64, n int) {
@@ -108,7 +108,7 @@ func TestSharesOfWhoComesLate(t *testing.T) {
 	}
 }
 
-// Who leaves has had nothing, those behind it come, and nothing is left in the end.
+// A request that leaves has had nothing, those behind it come, and nothing is left in the end.
 func TestSharesAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, random := New(3), rand.New(rand.NewPCG(7, 7))
@@ -138,8 +138,8 @@ func TestSharesAreLeft(t *testing.T) {
 	})
 }
 
-// Who waits for a node with which nothing goes on leaves, and one who sees others come and go
-// waits for as long as it takes.
+// A request that waits for a node with which nothing goes on leaves, and one that sees others come
+// and go waits for as long as it takes.
 func TestSharesThatAreStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := func(s *Shares, job uint64) (after time.Duration, err error) {

@@ -46,7 +46,7 @@ func (c *cluster) Do(_ context.Context, k state.Command) (state.Result, error) {
 }
 
 // A job is in use until a while after the last close in it, of which the cluster is told once; one that
-// nobody uses goes when it has lived so for as long as it may, and not before this node has seen
+// is not used goes when it has lived so for as long as it may, and not before this node has seen
 // that.
 func TestUses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

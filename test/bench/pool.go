@@ -76,7 +76,7 @@ func (p *pooled) plain(figure, mode string, args ...string) func() float64 {
 	}
 }
 
-// figure is one that the program prints. Whoever reads, the bytes are the same.
+// figure is one that the program prints. Whichever process reads, the bytes are the same.
 func (p *pooled) figure(name string, args ...string) float64 {
 	out := p.b.tool("shuffle", args...)
 	if sum := word(out, "sum"); strings.Trim(sum, "0") != "" { // it has read

@@ -271,7 +271,7 @@ func poolBytes(b *bench) (misses int) {
 }
 
 // poolKilled is what a reader notices when a node that has maps of its parts is gone, with
-// its link, so that nobody is told.
+// its link, so that no other node is told.
 func poolKilled(b *bench) (misses int) {
 	const nodes, maps, size, parts = 4, 4, 16 * mib, 64
 	stall := outcome{name: "pool, longest read of a part of 4 MiB while a node is lost", unit: "s", target: 6, atMost: true}

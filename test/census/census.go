@@ -1,5 +1,5 @@
 // Package census proves of a stage of the shuffle pool that each map is in its parts
-// whole and once, whoever wrote it, and whatever happened meanwhile. Each record says
+// whole and once, whichever worker wrote it, and whatever happened meanwhile. Each record says
 // of which map, by which attempt, and which it is.
 package census
 

@@ -81,7 +81,7 @@ def commit(m):
         except OSError as e:
             if e.errno not in passing:
                 sys.exit(f"write {name}: {e}")
-            if e.errno != errno.EBUSY:  # else it was whole, when somebody was killed who committed it
+            if e.errno != errno.EBUSY:  # else it was whole, and its worker was killed in the commit
                 time.sleep(0.05)
                 continue
         for _ in range(200):

@@ -113,8 +113,8 @@ func sleeper(t *testing.T) (pid int) {
 	return child.Process.Pid
 }
 
-// The clocks of others, this one among them, stay as they are.
-func TestNobodyElseJumps(t *testing.T) {
+// The clocks of other processes, this one among them, stay as they are.
+func TestNoOtherClockJumps(t *testing.T) {
 	pid := sleeper(t)
 	before := time.Now()
 	if err := clock.Jump(pid, 1000*time.Hour); err != nil {

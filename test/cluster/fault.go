@@ -80,8 +80,8 @@ func (h *Host) LinkUp() error {
 // LoseTo has the network lose what the host sends to another, and nothing that
 // it is sent.
 func (h *Host) LoseTo(other *Host) error {
-	const nobody = "02:00:00:00:00:01"
-	return h.neighbour("replace", other.IP, "lladdr", nobody, "dev", "eth0", "nud", "permanent")
+	const unused = "02:00:00:00:00:01" // no host has that address
+	return h.neighbour("replace", other.IP, "lladdr", unused, "dev", "eth0", "nud", "permanent")
 }
 
 // LoseNothing undoes LoseTo.

@@ -153,7 +153,7 @@ func TestOneCopyInACluster(t *testing.T) {
 	maker.Do("dataset", "create", "a", "--source", "hdfs://rankfs"+dir, "--as", "lmdb", "--db", "a", "--batch", "50")
 	m.Await("a")
 
-	// Each view has batches of its own, which nobody has in a cache yet.
+	// Each view has batches of its own, which no node has in its cache yet.
 	sum := fmt.Sprintf("%x", sha256.Sum256(bytes.Join(values, nil)))
 	read := func(n *daemon.Place, batches ...int) {
 		for _, batch := range batches {

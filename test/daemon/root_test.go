@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Tests that need root say so to anybody else, before anything is built or waited for:
+// Tests that need root say so when another user runs them, before anything is built or waited for:
 // there is nothing here by which that could be done.
 func TestOthersAreToldToBeRoot(t *testing.T) {
 	if os.Getuid() != 0 {

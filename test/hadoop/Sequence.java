@@ -60,7 +60,7 @@ public class Sequence {
     Map<String, String> settings = Map.of();
   }
 
-  /** A codec that somebody has written for himself. */
+  /** A codec that Hadoop does not have. */
   public static class Own extends DefaultCodec {}
 
   private final Configuration conf = new Configuration();

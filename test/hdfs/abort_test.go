@@ -81,10 +81,10 @@ func TestAborted(t *testing.T) {
 	r.end(false)
 	quiet()
 	if n := d.status().HDFS.Streams; n != 0 {
-		t.Errorf("%d streams are under way for nobody", n)
+		t.Errorf("%d streams are under way without a reader", n)
 	}
 
-	// Who is waiting gets his batch; what was begun ahead is given up.
+	// An open that waits gets its batch; fills that were begun ahead are given up.
 	r = d.begin("train@order=full,seed=1")
 	d.Do("umount", "--lazy", d.Dir+"/mnt")
 	r.end(true)
@@ -108,7 +108,7 @@ func TestAborted(t *testing.T) {
 	noLease(t, c, dir)
 }
 
-// noLease fails the test if anybody but its own writer holds a lease on a file
+// noLease fails the test if a client other than its own writer holds a lease on a file
 // of a directory.
 func noLease(t *testing.T, c *cluster.Cluster, dir string) {
 	t.Helper()

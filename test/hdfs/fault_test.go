@@ -13,7 +13,7 @@ import (
 	"rankfs/test/eventually"
 )
 
-// A file that becomes another is stale for who opens it, and says what to do.
+// A file that becomes another is stale to opens, and the error says what to do.
 func TestOverwritten(t *testing.T) {
 	c := cluster.Mounts(t)
 	path := c.Dir(t) + "/f"
@@ -111,7 +111,7 @@ func TestRenamedAndTruncated(t *testing.T) {
 	}
 }
 
-// A block that nobody has is an error of input and output, named in the log;
+// A block that no datanode has is an error of input and output, named in the log;
 // with its datanode it is back.
 func TestLostBlock(t *testing.T) {
 	c := cluster.MountsAlone(t)
@@ -181,7 +181,7 @@ func TestNoNameNode(t *testing.T) {
 		return strings.Contains(got, " hdfs no namenode of hdfs://") && strings.Count(got, "\n") == 1
 	})
 	d.Kill()
-	d = p.start() // which has asked nobody yet
+	d = p.start() // which has asked no namenode yet
 	refused()
 	if log := d.Log(); !strings.Contains(log, "no namenode answers") {
 		t.Errorf("the log does not say why:\n%s", log)
@@ -196,7 +196,7 @@ func TestNoNameNode(t *testing.T) {
 	eventually.Within(t, javaTime, "all is well", func() bool { return health() == "ok\n" })
 }
 
-// A replica is spoiled: nobody notices but the counter.
+// A replica is damaged: readers get the right bytes, and only a counter shows it.
 func TestCorruptReplica(t *testing.T) {
 	c := cluster.MountsAlone(t)
 	path := c.Dir(t) + "/f"

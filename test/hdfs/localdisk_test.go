@@ -138,7 +138,7 @@ func (j *job) idle(t *testing.T, file, content string) (block uint64) {
 // awaitGivenUp waits until the daemon has no file of a block open.
 func (j *job) awaitGivenUp(block uint64) {
 	j.t.Helper()
-	eventually.Within(j.t, waitTime, "files are given up that nobody reads", func() bool {
+	eventually.Within(j.t, waitTime, "files without a reader are given up", func() bool {
 		return j.openBlocks()[fmt.Sprintf("blk_%d", block)] == 0
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // A file whose blocks are read by file becomes another, or goes: the files of its former
-// blocks are given up, though nobody reads, no byte is of another version, and after a
+// blocks are given up, though no process reads, no byte is of another version, and after a
 // refresh the new blocks are read by file.
 func TestLocalFilesChange(t *testing.T) {
 	c := cluster.Mounts(t)

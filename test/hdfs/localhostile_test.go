@@ -23,7 +23,7 @@ import (
 	"rankfs/test/cluster"
 )
 
-// A passed is what a datanode answers to who asks for a block's files.
+// A passed is what a datanode answers to a request for a block's files.
 type passed struct {
 	block  uint64
 	answer []byte // before the files

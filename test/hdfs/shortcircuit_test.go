@@ -79,7 +79,7 @@ func TestLocalBlocksByFile(t *testing.T) {
 		}
 		one, all := waited(now.Total.HDFSWaits), now.Total.Waits.Source
 		if one <= waited(before.Total.HDFSWaits) || one > all {
-			t.Errorf("%s: nobody waited for them; stall says %+v, and %+v before", when, now.Total, before.Total)
+			t.Errorf("%s: no open waited for them; stall says %+v, and %+v before", when, now.Total, before.Total)
 		}
 		grown := ways[flow]{
 			Files:    flow{int64(has.Files - had.Files)},

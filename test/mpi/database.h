@@ -20,7 +20,7 @@ struct database {
 	size_t entries;
 };
 
-// database_open takes a directory or a file. Nobody may write meanwhile.
+// database_open takes a directory or a file. No process may write to it meanwhile.
 static inline struct database database_open(const char *path)
 {
 	struct database d;

@@ -181,7 +181,7 @@ static void refusals(const char *path)
 {
 	char small[4], empty[] = "";
 	volatile size_t little = sizeof small; // the compiler would see that it is too little
-	char *nobody[] = {empty, NULL};
+	char *unnamed[] = {empty, NULL};
 	int number, want = -EINVAL;
 	double percent;
 	bool local;
@@ -189,8 +189,8 @@ static void refusals(const char *path)
 
 	if (DLI_map_process_chunks(NULL, NULL, NULL) != want || DLI_map_process_chunks("", NULL, NULL) != want ||
 	    DLI_map_process_chunks(path, "", NULL) != want || DLI_map_chunks_process(path, NULL, NULL) != want ||
-	    DLI_map_chunks_process(path, nobody, NULL) != want || DLI_map_chunks_process(NULL, nobody + 1, NULL) != want ||
-	    DLI_map_Dprocess_Dchunks(NULL, nobody + 1, NULL) != want || DLI_map_Dprocess_Dchunks("", nobody + 1, NULL) != want ||
+	    DLI_map_chunks_process(path, unnamed, NULL) != want || DLI_map_chunks_process(NULL, unnamed + 1, NULL) != want ||
+	    DLI_map_Dprocess_Dchunks(NULL, unnamed + 1, NULL) != want || DLI_map_Dprocess_Dchunks("", unnamed + 1, NULL) != want ||
 	    DLI_map_Dprocess_Dchunks(path, NULL, NULL) != want || DLI_get_total_chunks(path, NULL, NULL) != want ||
 	    DLI_get_total_chunks(path, "", &number) != want || DLI_get_total_chunks(NULL, NULL, &number) != want ||
 	    DLI_get_data_percentage(path, NULL, NULL) != want || DLI_get_data_percentage("", NULL, &percent) != want ||

@@ -282,7 +282,7 @@ static void write_sums(const char *path)
 		fail(me.error, "%s: %s", path, strerror(errno));
 }
 
-// exactly_once holds what was read against what there is, both with as many of
+// exactly_once holds what was read against what the dataset has, both with as many of
 // each as there are, and returns how many were not read.
 static uint64_t exactly_once(struct list want, struct list got)
 {

@@ -82,7 +82,7 @@ func awaitStale(t *testing.T, n *daemon.Place, dataset string) {
 }
 
 // A node is killed on whose disks a source lies: what another node has in memory is opened
-// there, what it has not is not to be had, and nobody is told that the source has changed.
+// there, what it has not cannot be opened, and no reader is told that the source has changed.
 func TestASourceOfANodeThatIsDown(t *testing.T) {
 	t.Parallel()
 	has, other, _ := onOneNode(t, 3)

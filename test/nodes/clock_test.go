@@ -109,7 +109,7 @@ func (m *team) leaderJumps(by time.Duration) {
 // handedOver is what a leader logs that gives its lead away.
 const handedOver = "most voters' clocks say that this node's is wrong: another leads now"
 
-// followerJumps: nobody whose clock is right gives a lead away, whoever has it on a busy
+// followerJumps: no node whose clock is right gives the lead away, whichever has it on a busy
 // machine.
 func (m *team) followerJumps(by time.Duration) {
 	_, others := m.Leader()
@@ -193,8 +193,8 @@ func (m *team) state(by, of *daemon.Place) string {
 	return "unknown"
 }
 
-// tokens: one that a node makes whose clock is wrong lets in for an hour, whoever
-// is asked, and no longer.
+// tokens: one that a node makes whose clock is wrong lets a node in for an hour, whichever node is
+// asked, and no longer.
 func (m *team) tokens(host *cluster.Host) {
 	leader, others := m.Leader()
 	for _, by := range []time.Duration{day, -20 * time.Hour} {

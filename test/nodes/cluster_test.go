@@ -50,7 +50,7 @@ func lines(n int) []byte {
 }
 
 // What is registered on one node is there on all, and every node serves the same
-// bytes under the same names, whoever read them first.
+// bytes under the same names, whichever node read them first.
 func TestOneTree(t *testing.T) {
 	t.Parallel()
 	c := cluster.Wide(t)
@@ -153,12 +153,12 @@ func TestASourceOfOneNode(t *testing.T) {
 			t.Errorf("on %s, removal of the dataset that another is made of: %s %v", n.Host.Name, out, err)
 		}
 	}
-	// Without that node nobody has it, and says so.
+	// Without that node no other has it, and an open says so.
 	first.Kill()
 	n := m.Nodes[1]
 	out, err := n.Tool("timeout", "200", "cat", n.Mount()+"/datasets/d@epoch=1,order=full/rank-0/batch-000000")
 	if err == nil {
-		t.Errorf("read %d bytes that nobody has", len(out))
+		t.Errorf("read %d bytes that no node has", len(out))
 	}
 	t.Log(err)
 }

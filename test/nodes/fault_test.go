@@ -177,7 +177,7 @@ func stopLeader(t *testing.T, m *team) {
 }
 
 // A node that is cut off serves what is planned from what it has, and says that
-// it cannot write; nobody hangs.
+// it cannot write; no command hangs.
 func unplugLeader(t *testing.T, m *team) {
 	leader, others := m.Leader()
 	name := "u-" + leader.Host.Name
@@ -204,7 +204,7 @@ func unplugLeader(t *testing.T, m *team) {
 }
 
 // rolling starts each daemon anew while a loop reads on its host. What is open
-// stays readable; an open that finds nobody tries again.
+// stays readable; an open that finds no daemon tries again.
 func rolling(t *testing.T, m *team) {
 	for _, n := range m.Nodes {
 		log := filepath.Join(n.Dir, "loop")

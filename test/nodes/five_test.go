@@ -26,7 +26,7 @@ func TestFiveNodes(t *testing.T) {
 	}{
 		{"two are killed at once", killTwo},
 		{"the leader is not heard by one", deafToLeader},
-		{"nobody hears the leader", muteLeader},
+		{"no node hears the leader", muteLeader},
 		{"a link flaps", flap},
 		{"a link is slow", slowLink},
 	} {

@@ -145,7 +145,7 @@ func (m *team) isLocal(view string, size int, checksums string) bool {
 	t.Logf("%s\nreceived from HDFS %.3f of the dataset, %.3f of that from the own host", out,
 		float64(received)/float64(size), float64(local)/float64(received))
 	if float64(received) > 1.02*float64(size)+float64(spare) {
-		t.Errorf("%d bytes received for %d, %d of them as somebody was slow", received, size, spare)
+		t.Errorf("%d bytes received for %d, %d of them as a datanode or a node was slow", received, size, spare)
 	}
 	if float64(local+spare) < 0.9*float64(received) {
 		t.Errorf("%d bytes of %d are local", local, received)

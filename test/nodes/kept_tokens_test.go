@@ -31,7 +31,7 @@ import (
 //
 // To be let in takes a signature by a key of which the cluster has the hash: one whose
 // seed, 32 bytes, is the hash of a token's text; and that is 16 random bytes, and what
-// anybody can reckon from them and the fingerprint of the authority. So whatever lets a
+// any reader can reckon from them and the fingerprint of the authority. So whatever lets a
 // node in has those 16 bytes in it, or those 32, or either in the digits of some base. A
 // burglar takes all 16 and all 32 bytes that follow one another, as they are, and out of
 // what each run of digits stands for, from each digit on that may be the first of a byte.
@@ -186,10 +186,10 @@ func files(t *testing.T, dirs ...string) (paths []string) {
 	return paths
 }
 
-// What three daemons have written, their logs, a snapshot and a backup, lets nobody in,
-// while there are tokens of either role that do. And whoever has a token's text, secret or
-// seed, in whatever digits, is found.
-func TestWhatIsWrittenLetsNobodyIn(t *testing.T) {
+// What three daemons have written, their logs, a snapshot and a backup, lets no node in,
+// while there are tokens of either role that do. And a token's text, secret or seed, in whatever
+// digits it is written, would be found.
+func TestWhatIsWrittenLetsNoNodeIn(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
 	m := newTeam(t, c, c.Hosts()[:3]) // by a token, which went over the wire
@@ -207,7 +207,7 @@ func TestWhatIsWrittenLetsNobodyIn(t *testing.T) {
 	if err := s.joins(t.TempDir(), guest, tokens[0]); err != nil { // which has one use left
 		t.Fatal(err)
 	}
-	m.takesOut(m.Nodes[0], guest) // nobody answers for it
+	m.takesOut(m.Nodes[0], guest) // no daemon answers for it
 	last := m.Nodes[2]
 	last.Must("cp", "-a", last.Dir+"/state", last.Dir+"/backup")
 	eventually.True(t, "a daemon that ends takes a snapshot", func() bool {
@@ -247,7 +247,7 @@ func TestWhatIsWrittenLetsNobodyIn(t *testing.T) {
 	for i, token := range tokens {
 		knowsAToken(t, token)
 		if err := s.joins(t.TempDir(), fmt.Sprintf("00000000000000f%d", i), token); err != nil {
-			t.Errorf("what was looked for lets nobody in either: %v", err)
+			t.Errorf("what was looked for lets no node in either: %v", err)
 		}
 	}
 }

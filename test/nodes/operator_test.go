@@ -74,7 +74,7 @@ func TestTheOnlyOperatorIsLost(t *testing.T) {
 	}
 }
 
-// dropsAToken has a member and an operator list tokens and drop one, which lets nobody in
+// dropsAToken has a member and an operator list tokens and drop one, which lets no node in
 // then.
 func (m *team) dropsAToken(from *cluster.Host, operator, member *daemon.Place) {
 	m.t.Helper()
@@ -167,7 +167,7 @@ func TestHealthWithoutALeader(t *testing.T) {
 			strings.Contains(text, m.Nodes[0].Host.Name) && strings.Contains(text, m.Nodes[1].Host.Name)
 	}
 	var first string
-	eventually.Within(t, patience, "it says that nobody leads, and who is missing", func() bool {
+	eventually.Within(t, patience, "it says that no node leads, and which are missing", func() bool {
 		first = health(t, left)
 		return ill(first)
 	})

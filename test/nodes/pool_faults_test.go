@@ -145,8 +145,8 @@ func writtenAhead(m *team) {
 }
 
 // answerLost: what the leader says to a writer is lost, from the midst of its copy on, so
-// that the writer cannot know what became of its attempt. Until it does nobody writes the
-// attempt, and the same name once more finds it.
+// that the writer cannot know what became of its attempt. Until it does no process writes the
+// attempt, and a second rename to the same name finds it.
 func answerLost(m *team) {
 	g := m.stage("answer", "maps=1 copies=2")
 	leader, others := m.Leader()
@@ -158,7 +158,7 @@ func answerLost(m *team) {
 	})
 	m.must(leader.Host.LoseTo(writer.Host))
 	if err := ended(); err == nil || !strings.Contains(err.Error(), "timed out") {
-		m.t.Errorf("a commit that nobody answers: %v", err)
+		m.t.Errorf("a commit that the leader does not answer: %v", err)
 	}
 	if err := g.try(writer, `echo more >> "$1/.map-000000.0"`); err == nil || !strings.Contains(err.Error(), "busy") {
 		m.t.Errorf("what may be committed can be written: %v", err)
@@ -371,8 +371,8 @@ func stoppedPeer(m *team) {
 	g.has(want.String(), m.Nodes...)
 }
 
-// equalNames: equal names on two nodes are two attempts, of which one wins, whole, for
-// everybody.
+// equalNames: equal names on two nodes are two attempts, of which one wins, whole, on
+// all nodes.
 func equalNames(m *team) {
 	const maps = 12
 	g := m.stage("equal", fmt.Sprintf("maps=%d copies=2", maps))
@@ -392,7 +392,7 @@ func equalNames(m *team) {
 }
 
 // killedAtTheSeal: the leader is killed while the last map is committed. The commit is
-// told its outcome, and who waits for a part on another node reads it.
+// told its outcome, and a reader that waits for a part on another node gets it.
 func killedAtTheSeal(m *team) {
 	g := m.stage("seal", "maps=2 copies=2")
 	leader, others := m.Leader()

@@ -115,7 +115,7 @@ mv "$1/s/.map-$3.0" "$1/s/map-$3"`, text, fmt.Sprintf("%06d", i))
 }
 
 // A job and a stage that were removed on one node are gone on another, whose kernel knew them,
-// once it has heard of that; and who makes them anew there has the new ones on both.
+// once it has heard of that; and those that are made anew there are the same on both.
 func TestNamesThatAreRemovedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
@@ -144,7 +144,7 @@ func TestNamesThatAreRemovedElsewhere(t *testing.T) {
 	}
 }
 
-// A copy whose bytes change is not read by anybody, on whichever node: another one serves,
+// A copy whose bytes change is not given to a reader, on whichever node: another one serves,
 // and one more is made.
 func TestDamagedCopies(t *testing.T) {
 	t.Parallel()

@@ -165,7 +165,7 @@ func TestAQueueOutlivesItsReaders(t *testing.T) {
 }
 
 // Many readers of a queue on one node wait at a leader on another for the one batch
-// that somebody has in hand, for longer than a call may take. None is refused, others
+// that a reader has taken, for longer than a call may take. None is refused, others
 // are served meanwhile, and all see the end.
 func TestManyReadersWait(t *testing.T) {
 	t.Parallel()

@@ -176,10 +176,10 @@ func shown(t *testing.T, dir string) *tls.Certificate {
 }
 
 // Strangers get nowhere at a node that serves readers, and it says so in its log:
-// neither who shows nothing, nor what somebody else signed, nor what has expired,
-// nor a token that is forged or used up, nor who was a node and is none any more,
-// nor who says too much, too little, too slowly, or nonsense. The readers, one of
-// whom gets its bytes through that port, do not notice, and nothing is left of it.
+// neither one without a certificate, nor with one that another authority signed or that has
+// expired, nor with a token that is forged or used up, nor one that was a node and is none any
+// more, nor one that says too much, too little, too slowly, or nonsense. The readers, one of
+// which gets its bytes through that port, do not notice, and nothing is left of it.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
@@ -343,7 +343,7 @@ func request(runs uint32) []byte {
 	return b
 }
 
-// calls announces a call of so many bytes, and sends them for as long as somebody
+// calls announces a call of so many bytes, and sends them for as long as the node
 // takes them.
 func (s *stranger) calls(show *tls.Certificate, size int64) error {
 	client := http.Client{Transport: &http.Transport{
@@ -418,7 +418,7 @@ func resident(t *testing.T, n *daemon.Place) int64 {
 }
 
 // connections is how many the daemon has with the stranger's host; what is
-// closed and only lingers is no file of anybody's.
+// closed and only lingers takes no descriptor of a process.
 func (s *stranger) connections() (open int) {
 	s.t.Helper()
 	for line := range strings.Lines(s.at.Must("ss", "-Htna", "dst", s.host.IP)) {

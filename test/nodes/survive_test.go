@@ -159,7 +159,7 @@ func (m *team) inTurn(f turn, name string) (took outage) {
 func (m *team) led(by *daemon.Place) {
 	m.t.Helper()
 	if _, err := by.Answer("token", "create"); err != nil {
-		m.t.Fatalf("%s is with a majority, and nobody leads it: %v", by.Host.Name, err)
+		m.t.Fatalf("%s is with a majority, and no node leads it: %v", by.Host.Name, err)
 	}
 }
 

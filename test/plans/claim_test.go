@@ -26,7 +26,7 @@ func TestTwoNodesClaimOneRank(t *testing.T) {
 		all.Go(func() { got[0], errs[0] = first.Tool("cat", first.Mount()+"/datasets/"+view+"/rank-0/batch-000000") })
 		all.Go(func() { got[1], errs[1] = second.Tool("cat", second.Mount()+"/datasets/"+view+"/rank-0/batch-000000") })
 		all.Wait()
-		// Not beside them: whoever is the first by more than the settle window has the
+		// Not beside them: a node that is the first by more than the settle window has the
 		// plan made without the others.
 		got[2], errs[2] = other.Tool("cat", other.Mount()+"/datasets/"+view+"/rank-3/batch-000000")
 		if errs[0] != nil || errs[1] != nil || errs[2] != nil {

@@ -51,7 +51,7 @@ func (m *team) refused(n *daemon.Place, view string) {
 	if log := n.Log(); !slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
 		return strings.Contains(line, "plan of "+view+",") && strings.Contains(line, "these do not answer: ")
 	}) {
-		m.t.Errorf("the log of %s does not say of which plan it was, and who is missing:\n%s", n.Host.Name, log)
+		m.t.Errorf("the log of %s does not say of which plan it was, and which nodes are missing:\n%s", n.Host.Name, log)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestAMinorityServesWhatIsPlanned(t *testing.T) {
 	m.voting()
 	voters, others := m.split()
 	left := []*daemon.Place{voters[2], others[0]}
-	// Epoch 0 is planned: somebody who is going to be gone has opened a batch of it.
+	// Epoch 0 is planned: a node that is going to be gone has opened a batch of it.
 	voters[0].Must("cat", voters[0].Mount()+"/datasets/d/rank-0/batch-000000")
 	for _, n := range left {
 		eventually.Within(t, patience, "it knows the plan", func() bool {

@@ -106,7 +106,7 @@ func (r *reader) next() line {
 
 // Queues of a dataset with two replicas on four hosts are handed out by either
 // policy: each batch is finished once. A reader is given all that its host has and
-// nobody else took before it is given anything else.
+// no other took before it is given anything else.
 func TestQueuesByEitherPolicy(t *testing.T) {
 	c := cluster.Plans(t)
 	k := put(t, c, 16, c.DataNodes()...)
@@ -123,7 +123,7 @@ func TestQueuesByEitherPolicy(t *testing.T) {
 }
 
 // together has a reader on each host, which by turns take all of a queue. Each line is of a
-// batch that the reader's host has, as long as there is one that nobody took, so half of
+// batch that the reader's host has, as long as there is one that no reader took, so half of
 // all lines are local at least, whatever the hosts have.
 func (m *team) together(k *corpus, view, policy string) {
 	m.t.Helper()
@@ -150,7 +150,7 @@ func (m *team) together(k *corpus, view, policy string) {
 			m.t.Fatalf("%s: %s was given %s, which is not free", policy, host, l.batch)
 		}
 		if is := slices.Contains(hosts, host); l.local != is || is != (len(here) > 0) {
-			m.t.Errorf("%s: %s was given %s of %v, local: %v, while nobody had %v", policy, host, l.batch, hosts, l.local, here)
+			m.t.Errorf("%s: %s was given %s of %v, local: %v, while no reader had %v", policy, host, l.batch, hosts, l.local, here)
 		}
 		if l.local {
 			local++

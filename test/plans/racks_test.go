@@ -21,8 +21,8 @@ func TestRacksOfReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	rackOf := map[string]string{"data1": "/row/rack1", "data2": "/row/rack1", "data3": "/row/rack2", "data4": "/row/rack2"}
-	nobody := slices.Repeat([]string{"127.0.0.1:1"}, len(c.Addresses()))
-	for way, addresses := range map[string][]string{"RPC": c.Addresses(), "WebHDFS": nobody} {
+	unreachable := slices.Repeat([]string{"127.0.0.1:1"}, len(c.Addresses()))
+	for way, addresses := range map[string][]string{"RPC": c.Addresses(), "WebHDFS": unreachable} {
 		t.Run(way, func(t *testing.T) {
 			config, err := namenode.FromConf(c.Conf(), c.Nameservice())
 			if err != nil {

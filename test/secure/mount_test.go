@@ -53,7 +53,7 @@ func (h hdfsWith) mounts(t *testing.T, conf string, restart func()) {
 	}
 	first := h.tickets(t)
 	if first == begin {
-		t.Error("the KDC gave nobody a ticket")
+		t.Error("the KDC gave no ticket")
 	}
 	time.Sleep(life)
 	restart() // not before: the daemon looks at its source, and connects with what is valid

@@ -24,7 +24,7 @@ type sockets struct{ secure.Settings }
 
 func socketsFor(t *testing.T) sockets {
 	t.Helper()
-	// The folders above a datanode's socket may not be everybody's, as /tmp is.
+	// The folders above a datanode's socket may not be writable for all users, as /tmp is.
 	dir, err := os.MkdirTemp("/run", "rankfs-test-")
 	if err != nil {
 		t.Fatal(err)

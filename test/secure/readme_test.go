@@ -80,6 +80,6 @@ func (h hdfsWith) readme(t *testing.T, conf string) {
 		}
 	}
 	if h.tickets(t) == begin {
-		t.Error("the KDC gave nobody a ticket")
+		t.Error("the KDC gave no ticket")
 	}
 }

@@ -28,8 +28,8 @@ const (
 	policy   = "dfs.http.policy"
 )
 
-// Who cannot reach the namenode by RPC gets the same by WebHDFS, over HTTP or
-// HTTPS: what there is, where it is, and the tokens that datanodes want to see.
+// A node that cannot reach the namenode by RPC gets the same by WebHDFS, over HTTP or
+// HTTPS: the files, where their blocks are, and the tokens that datanodes want to see.
 func TestWebHDFS(t *testing.T) {
 	r := secure.New(t)
 	settings := secure.Settings{
@@ -52,7 +52,7 @@ func TestWebHDFS(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// far leads to WebHDFS, and for RPC to a port where nobody listens.
+	// far leads to WebHDFS, and for RPC to a port at which no process listens.
 	far := func(t *testing.T, way string) string {
 		return h.Conf("far", secure.Settings{
 			"dfs.ha.namenodes.far": "x", "dfs.namenode.rpc-address.far.x": secure.FreePort(t),

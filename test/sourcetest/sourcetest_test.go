@@ -379,7 +379,7 @@ func flip(path string) error {
 	return err
 }
 
-// flipQuietly hides the write from who looks at the time of the last one.
+// flipQuietly hides the write from a check of the time of the last one.
 func flipQuietly(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -215,7 +215,7 @@ public class Jobs {
     }
   }
 
-  /** Once a map is committed, another attempt of it is, too, with other bytes, which are nobody's. */
+  /** Once a map is committed, another attempt of it is, too, with other bytes, which no reader gets. */
   private long twice() {
     LongAccumulator committed = session.sparkContext().longAccumulator();
     int[] shuffle = {-1}; // it has a number once sortByKey has looked for ranges, which runs the maps, too
@@ -283,7 +283,7 @@ public class Jobs {
     return session.sparkContext().conf().get("spark.rankfs.dir", "");
   }
 
-  /** A map is lost whose bytes are others when it is run again: nobody may read some of each run. */
+  /** A map is lost whose bytes are others when it is run again: no reader may get some of each run. */
   private long differs() {
     JavaPairRDD<Integer, Integer> records = spark.parallelize(IntStream.range(0, 1_000).boxed().toList(), MAPS)
         .mapToPair(i -> new Tuple2<>(i, TaskContext.get().stageId()))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A host whose addresses are not known reads local replicas only by its name, and
-// says so, where somebody looks and in the log.
+// A daemon that does not know the addresses of its host finds local replicas only by the host's
+// name, and says so, in status and in the log.
 func TestUnknownAddressesAreTold(t *testing.T) {
 	if all := start(t).status().Warnings; slices.ContainsFunc(all, func(w string) bool { return strings.Contains(w, "addresses") }) {
 		t.Errorf("warnings where addresses are known: %q", all)

@@ -27,7 +27,7 @@ func (n *node) cached() (c cached) {
 	return c
 }
 
-// row is what there is of a view: in memory, and on disk.
+// row is how many batches of a view are in memory, and on disk, and where it is pinned.
 func (c cached) row(view string) (memory, disk int, pinned string) {
 	for _, v := range c.Views {
 		if v.View == view {

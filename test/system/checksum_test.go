@@ -18,7 +18,7 @@ func checksum(path string) (string, error) {
 	return string(b[:max(0, n)]), err
 }
 
-// The checksum of a batch is of the bytes that are read of it, also before anyone has
+// The checksum of a batch is of the bytes that are read of it, also before a rank has
 // opened it, when it is on a disk, packed, given up or empty. It is not listed, so
 // looking at all attributes fetches nothing; other files have none.
 func TestChecksum(t *testing.T) {

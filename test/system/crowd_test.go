@@ -71,8 +71,8 @@ func TestRanksNeedMoreThanMemory(t *testing.T) {
 	}
 }
 
-// What is advised is enough, by whoever says it, also where batches end within a page and
-// where one step is larger than the others.
+// The memory that is advised is enough, whichever command says it, also where batches end within
+// a page and where one step is larger than the others.
 func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -144,8 +144,8 @@ func TestRanksHaveTheMemoryThatIsAdvised(t *testing.T) {
 	}
 }
 
-// A batch that does not fit at all is a case of it: who is asked says the same, before an
-// open and after one, and what is advised is enough.
+// A batch that does not fit at all is a case of it: all commands say the same, before an
+// open and after one, and the memory that they advise is enough.
 func TestBatchLargerThanMemory(t *testing.T) {
 	t.Parallel()
 	const records = 8192 // 32 MiB a batch

@@ -159,7 +159,7 @@ func TestDLIRanksReadWhatIsLocal(t *testing.T) {
 		here  bool
 	}{
 		"all here":          {n.path("big"), nil, []share{whole, whole}, true},
-		"nobody's":          {n.path("big"), []string{"elsewhere"}, []share{{}, {}}, false},
+		"all elsewhere":     {n.path("big"), []string{"elsewhere"}, []share{{}, {}}, false},
 		"a host for each":   {three, []string{"a", "b", "c"}, []share{{[]int{0, 3}}, {[]int{1}}, {[]int{2}}}, false},
 		"two on each chunk": {both, []string{"a", "b"}, []share{{[]int{0, 1}}, {[]int{1, 2}}}, false},
 	} {
@@ -211,8 +211,8 @@ func TestDLIPatterns(t *testing.T) {
 		{"three hosts", "dli_worker", 4, table("three2", "a", "b", "c"), 0, 4, "master,a,b,c", ""},
 		{"one host has all", "dli_static", 3, table("one", "b"), 2, 2, "b,a,c", "3"},
 		{"one worker has all", "dli_worker", 2, table("one2", "b"), 4, 4, "a,b", "1"},
-		{"nobody knows", "dli_static", 3, table("nowhere", "-"), 0, 0, "a,b", "3"},
-		{"nobody knows", "dli_worker", 3, table("nowhere2", "-"), 0, 0, "a,b", ""},
+		{"on no known host", "dli_static", 3, table("nowhere", "-"), 0, 0, "a,b", "3"},
+		{"on no known host", "dli_worker", 3, table("nowhere2", "-"), 0, 0, "a,b", ""},
 		{"more ranks than chunks", "dli_static", 6, n.path("big"), 4, 4, "", "4"},
 		{"more ranks than chunks", "dli_worker", 6, n.path("big"), 4, 4, "", ""},
 	} {

@@ -26,7 +26,7 @@ type dliChunk struct {
 
 // dliProcesses and dliOffsets are what each table is asked for.
 var (
-	dliProcesses = []string{"data1", "data2.example.com", "-", "nobody"} // - is this host
+	dliProcesses = []string{"data1", "data2.example.com", "-", "nowhere"} // - is this host
 	dliOffsets   = []uint64{0, 1, 99, 100, 1 << 26, 1<<64 - 1}
 )
 

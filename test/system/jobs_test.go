@@ -124,7 +124,7 @@ func hitsOf(t *testing.T, ticks []time.Duration, size, batches int) {
 	}
 }
 
-// An epoch that memory has room for is filled once, whoever reads it: two jobs of
+// An epoch that memory has room for is filled once, however many jobs read it: two of
 // different paces, and then one of them again. That no other epoch has its batches is no
 // reason to give them up.
 func TestJobsOnOneEpoch(t *testing.T) {

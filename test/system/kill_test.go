@@ -183,7 +183,7 @@ func TestMappingOutlivesChurn(t *testing.T) {
 		keeper.do("unmap", fmt.Sprint(k))
 	}
 	goThrough()
-	settles(0, "no bytes are dying, as nobody maps anything")
+	settles(0, "no bytes are dying, as no process maps anything")
 }
 
 var stopped = flag.Duration("stopped", 5*time.Second, "how long the daemon of TestStoppedDaemon is stopped")
@@ -205,8 +205,8 @@ func TestStoppedDaemon(t *testing.T) {
 	reader.open("b", n.batch("d", 0, 1))
 
 	n.Signal(syscall.SIGSTOP)
-	// What a thread of the daemon took before it stopped, nobody can take
-	// back: who waits for that cannot even be killed.
+	// A request that a thread of the daemon took before it stopped cannot be taken back: a
+	// process that waits for it cannot even be killed.
 	eventually.True(t, "all of the daemon has stopped", n.stopped)
 	over := time.After(pause)
 	waiter.send(order{Do: "batch", Path: n.batch("d", 0, 7)})
@@ -265,7 +265,7 @@ func waitsIn(r *rank, call int) bool {
 }
 
 // An open that waits for room ends with EINTR when its process is interrupted,
-// and nobody else notices.
+// and no other reader notices.
 func TestInterruptedOpen(t *testing.T) {
 	t.Parallel()
 	// 16 batches fill the budget, and all of them are held.

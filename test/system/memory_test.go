@@ -75,8 +75,8 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 		}
 	}
 	ram := func() tierStatus { return n.status().Tiers[0] }
-	// At first it may have half of what there is room for, and takes more as it
-	// sees, twice a second, that nobody else does.
+	// At first the cache may have half of the memory that is free, and takes more as it
+	// sees, twice a second, that no other process does.
 	before := ram()
 	for same := 0; same < 3; same++ {
 		epoch()
@@ -97,7 +97,7 @@ func TestLessMemoryThanTheBudget(t *testing.T) {
 
 	// A step of the cache is 6 MiB, and it is not taken back before there is room
 	// for two.
-	const step = 4 << 20 // of somebody else in the group; memory on a tmpfs is of who writes it
+	const step = 4 << 20 // of another process in the group; memory on a tmpfs is charged to the process that writes it
 	others := newTmpfs(t, p, "64m") + "/file"
 	for taken := int64(step); taken <= 10*step; taken += step {
 		sh(t, `echo 0 > "$1"/cgroup.procs; head -c "$3" /dev/zero >> "$2"`, group, others, fmt.Sprint(step))

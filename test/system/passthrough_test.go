@@ -23,8 +23,7 @@ func TestWarmReadsDoNotReachTheDaemon(t *testing.T) {
 	}
 }
 
-// Without passthrough everything is as before but the speed, and nobody can
-// fail to notice.
+// Without passthrough all reads are as before but slower, and the log and status say so.
 func TestWithoutPassthrough(t *testing.T) {
 	t.Parallel()
 	n, s := start(t, "--no-passthrough"), newFixed(t, 2048, recordSize)

@@ -9,7 +9,7 @@ import (
 	"rankfs/test/eventually"
 )
 
-// A person makes a stage whose maps nobody counts, sees who waits for what, seals it, and
+// A person makes a stage without a number of maps, sees which opens wait for what, seals it, and
 // learns why a commit was refused; other users get at nothing of it, and root at all.
 func TestPoolCommands(t *testing.T) {
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestPoolCommands(t *testing.T) {
 }
 
 // After a reset a stage has other maps, and no reader has some bytes of these and some of
-// those before: what was opened before keeps its bytes, and is stale to whoever opens it
-// by its descriptor.
+// those before: what was opened before keeps its bytes, and is stale to an open by its
+// descriptor.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"", "--no-passthrough"} {

@@ -69,8 +69,8 @@ func (n *node) killAt(t *testing.T, call string, args ...string) {
 	tracer.Wait()
 }
 
-// Who opens an attempt to write, or cuts it, while it is renamed, is too late or in time,
-// and never changes a map: what the first reader of it reads it is ever after.
+// A process that opens an attempt to write, or cuts it, while it is renamed, is too late or in time,
+// and never changes a map: what its first reader reads it is ever after.
 func TestWritersRaceWithCommits(t *testing.T) {
 	t.Parallel()
 	const maps = 20
@@ -117,8 +117,8 @@ func TestWritersRaceWithCommits(t *testing.T) {
 	}
 }
 
-// Who opens a file to write, renames it, or cuts it, while the directory that it is in is put,
-// is too late or in time, too: what the first reader of a blob reads it is ever after.
+// A process that opens a file to write, renames it, or cuts it, while its directory is put, is too
+// late or in time, too: what the first reader of a blob reads it is ever after.
 func TestWritersRaceWithPuts(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1")
@@ -417,8 +417,8 @@ func TestReadersAreKilled(t *testing.T) {
 	}
 }
 
-// A clock that jumps ends no job, whoever looks at it, and a daemon that knew another time
-// starts again.
+// A clock that jumps ends no job, whether the daemon or a command looks at it, and a daemon that
+// knew another time starts again.
 func TestJobsOutliveWrongClocks(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=1 copies=1 ttl=1h")
@@ -436,7 +436,7 @@ func TestJobsOutliveWrongClocks(t *testing.T) {
 	}
 }
 
-// A job that nobody uses goes by itself, where nothing else happens; one that is in use
+// A job that is not used goes by itself, where nothing else happens; one that is in use
 // stays.
 func TestUnusedJobsGo(t *testing.T) {
 	t.Parallel()

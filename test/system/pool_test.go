@@ -21,8 +21,8 @@ func pool(t *testing.T, spec string, options ...string) (n *node, stage string) 
 	return n, stage
 }
 
-// Who asks how long a name may be, and how large a block is, is told the same in the directory
-// of all jobs as above it and in a job.
+// How long a name may be, and how large a block is, is the same in the directory of all jobs as
+// above it and in a job.
 func TestLengthsOfNames(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=1")
@@ -131,8 +131,8 @@ eeee
 	}
 }
 
-// A part that a stage never has is waited for by nobody, once there is an attempt and its
-// spec stays.
+// An open of a part that a stage never has does not wait, once there is an attempt and the
+// stage's spec stays.
 func TestNoSuchPart(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1 parts=2 copies=1")
@@ -149,8 +149,8 @@ func TestNoSuchPart(t *testing.T) {
 	}
 }
 
-// Who has a map open is told of it what is so now: a map that was removed, or lost, is
-// healed by another attempt.
+// A reader that has a map open is told its attributes as they are now: a map that was removed, or
+// lost, is healed by another attempt.
 func TestAttributesOfAHealedMap(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1 copies=1")
@@ -163,8 +163,8 @@ printf text > "$1/.map-000000.7"; mv "$1/.map-000000.7" "$1/map-000000"; attempt
 	}
 }
 
-// An attempt that somebody may still write is not committed, neither by a descriptor nor
-// by a mapping, and what is wrong with an attempt is said.
+// An attempt that a process may still write, by a descriptor or by a mapping, is not
+// committed, and what is wrong with an attempt is said.
 func TestCommitWhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=1 parts=1")
@@ -265,7 +265,7 @@ rm -r a hard soft; ls; rm big`, scratch)
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r := command(t, "sh", "-c", `cd "$1"; ln -s "$2" out; cat out`, "sh", scratch, secret)
-	if r.out != "secret" { // by the kernel, for who may read it; never by the daemon
+	if r.out != "secret" { // by the kernel, for a user who may read it; never by the daemon
 		t.Errorf("a link out of scratch: %v", r)
 	}
 	sh(t, `rm "$1/out"`, scratch)
@@ -306,7 +306,7 @@ func TestRmdirOfAJob(t *testing.T) {
 	sh(t, `rmdir "$1"; mkdir "$1"; rmdir "$1"`, job)
 }
 
-// A lane of a stage has what the stage has, and goes with it; nobody sees that it is there.
+// A lane of a stage has what the stage has, and goes with it; no listing shows it.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=3")
@@ -375,7 +375,7 @@ find . -type p -o -type s | sort; rm pipe socket
 }
 
 // A file that has no name any more, or whose name another file has, is read, written and
-// cut by who has it open.
+// cut by a process that has it open.
 func TestScratchFileWithoutName(t *testing.T) {
 	t.Parallel()
 	for _, options := range [][]string{nil, {"--no-passthrough"}} {

@@ -2,7 +2,7 @@ package system_test
 
 import "testing"
 
-// Whoever opens one part does not wait for all that a job before them has opened at once.
+// A reader that opens one part does not wait for all that another job has opened at once before.
 func TestPartsOfTwoJobs(t *testing.T) {
 	t.Parallel()
 	n := newNode(t).startPool("--ram", "2GiB", "--pool-ram", "1GiB")

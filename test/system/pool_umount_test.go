@@ -72,8 +72,8 @@ func TestUmountTakesThePool(t *testing.T) {
 		' sh "$1" "$2"`, p.dir, rankfs)
 }
 
-// Who has something of the pool open is a user of the mount, as who reads a batch is: the
-// daemon of one that was detached ends with the last.
+// A process that has a file of the pool open uses the mount, as one that reads a batch does: the
+// daemon of a mount that was detached ends with the last of them.
 func TestDetachedPool(t *testing.T) {
 	t.Parallel()
 	n, stage := pool(t, "maps=2")

@@ -91,8 +91,8 @@ again
 	}
 }
 
-// A blob that is mapped stays what it is, and its bytes go once nobody has them and its
-// name is another one's.
+// A blob that is mapped stays what it is, and its bytes go once no process has them open and its
+// name is that of another.
 func TestMappedBlob(t *testing.T) {
 	t.Parallel()
 	n, dir := blobs(t)

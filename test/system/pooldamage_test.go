@@ -26,9 +26,9 @@ with open(sys.argv[1], "r+b") as f:
     f.seek(int(sys.argv[2])); f.write(bytes([b]))' "$1" "$2"; chmod u-w "$1"`, name, fmt.Sprint(at))
 }
 
-// A committed map whose bytes change where they are kept is read by nobody: by part or
-// whole, it is given up, and the same bytes heal it. So is one whose table changes, or
-// whose daemon was not there to see it.
+// A committed map whose bytes change where they are kept is not given to a reader: opened by part
+// or whole, it is given up, and a commit of the same bytes heals it. So it is with one whose table
+// changes, and with one that changed while its daemon did not run.
 func TestDamagedMaps(t *testing.T) {
 	t.Parallel()
 	const lost = "No data available"

@@ -43,7 +43,7 @@ func commitLines(t *testing.T, stage string, lines [][]byte) {
 }
 
 // The parts of a sealed stage are a dataset, in any order, and its records those that a
-// plain sort has. While it is there, what it is made of stays, also when nobody uses that
+// plain sort has. While it is there, the job that it is made of stays, also when that is not used
 // any more, and cannot be removed; a reset makes it stale, and a refresh takes what is there
 // then. Afterwards the job goes.
 func TestDatasetOfAStage(t *testing.T) {
@@ -114,7 +114,7 @@ func TestDatasetOfAStage(t *testing.T) {
 	// The clock of a job that began to be unused later runs out, and this one stays.
 	sh(t, `mkdir -p "$1"; echo "$2" > "$1/spec"; : > "$1/../scratch/used"`, n.mount+"/shuffle/other/stage", spec)
 	gone := func(job string) func() bool { return func() bool { return n.cli("shuffle", "show", job).code == 3 } }
-	eventually.Within(t, waitTime, "the job that nobody uses goes", gone("other"))
+	eventually.Within(t, waitTime, "the job that is not used goes", gone("other"))
 	says(n.cli("shuffle", "show", "words"), 0, "not while a dataset is made of it: words")
 	reads(partsOf(lines, 4))
 	n.ok("dataset", "rm", "words")

@@ -97,7 +97,7 @@ commit "$1/safe" 0 one; commit "$1/safe" 1 two; commit "$1/weak" 0 three`, job)
 	n.Kill()
 	sh(t, `for m in $(grep -o "$1/pool/[0-9]*" /proc/self/mounts); do umount "$m"; done`, n.state)
 	n.start(options...)
-	// Nobody asks for the job before the daemon has looked at what it has: at stages by name.
+	// The job is not opened before the daemon has looked at what it has: at stages by name.
 	eventually.Within(t, waitTime, "the other map is lost", func() bool { return n.logged("is lost on this node", "stage=weak") > 0 })
 	if got := sh(t, `cat "$1/safe/part-000000"`, job); got != "one\ntwo\n" {
 		t.Errorf("after the memory was lost: %q", got)
@@ -255,9 +255,9 @@ func TestJobsThatBeginWithoutTheDisk(t *testing.T) {
 	eventually.Within(t, waitTime, "nothing of it is left there when the disk is back", func() bool { return len(onDisk(t, disk+"/pool")) == 0 })
 }
 
-// Nobody is kept by a disk that does not answer: who has a map committed that is to last can be
+// A disk that does not answer holds no process for good: a commit of a durable map can be
 // interrupted, what is in memory goes on, and the same rename goes well when the disk is back. A
-// daemon that begins while it takes no writes reads what is there.
+// daemon that starts while the disk takes no writes reads what is there.
 func TestADiskOfThePoolIsSilent(t *testing.T) {
 	t.Parallel()
 	n, disk := poolOnADisk(t)
@@ -282,8 +282,8 @@ func TestADiskOfThePoolIsSilent(t *testing.T) {
 	sh(t, `fsfreeze -u "$2"; rm -r "$1/shuffle/job"; while grep -q "$3/pool" /proc/self/mounts; do sleep 0.1; done`, n.mount, disk, n.state)
 }
 
-// A daemon whose directory is to be made on a disk that does not answer does not begin, and
-// whoever mounts is told why, though it cannot end before the disk answers.
+// A daemon whose directory is to be made on a disk that does not answer does not start, and
+// the command that mounts says why, though the daemon cannot end before the disk answers.
 func TestAMountOnASilentDisk(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

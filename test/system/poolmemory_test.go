@@ -95,7 +95,7 @@ done`, stage, strconv.Itoa(parts))
 	}
 }
 
-// Parts of stages that are gone, or were reset, have their memory for the next: nobody can read
+// Parts of stages that are gone, or were reset, free their memory for the next: no process can read
 // them again.
 func TestMemoryOfPartsThatAreGone(t *testing.T) {
 	t.Parallel()

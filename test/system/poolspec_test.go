@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who writes a spec that cannot be learns so from write(2), and why from the file state.
+// A program that writes a spec that cannot be learns so from write(2), and why from the file state.
 func TestSpecsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	_, stage := pool(t, "maps=1")

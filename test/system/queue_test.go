@@ -16,8 +16,8 @@ import (
 	"rankfs/test/eventually"
 )
 
-// Ranks that take batches as they come have every record once, each by himself
-// or by a master who asks for them; and so have the loops of a shell.
+// Ranks that take batches as they come have every record once, each by itself
+// or by a master that takes them for all; and so have the loops of a shell.
 func TestQueueGivesEachBatchOnce(t *testing.T) {
 	t.Parallel()
 	n, s := start(t), newLines(t, 5000)
@@ -44,7 +44,7 @@ func TestQueueGivesEachBatchOnce(t *testing.T) {
 }
 
 // A rank that is slow, here as it takes a batch for each nine of the other's, reads as many
-// fewer: nobody has a share beforehand. A plan gives each rank the same.
+// fewer: no rank has a share beforehand. A plan gives each rank the same.
 func TestRanksOfUnequalSpeed(t *testing.T) {
 	t.Parallel()
 	n, dir := start(t), t.TempDir()
@@ -68,7 +68,7 @@ func TestRanksOfUnequalSpeed(t *testing.T) {
 	}
 }
 
-// Whoever closes a queue gives back what he did not finish.
+// A reader that closes a queue gives back the batch that it did not finish.
 func TestQueueTakesBack(t *testing.T) {
 	t.Parallel()
 	n, s := start(t), newLines(t, 40)
@@ -87,8 +87,8 @@ func TestQueueTakesBack(t *testing.T) {
 }
 
 // A daemon is killed while a reader has a batch of a queue in hand, which outlives it. When
-// the host is mounted again that reader is counted no more, nor is the batch anybody's; and
-// who reads then has all batches, and is the only one who is counted.
+// the host is mounted again that reader is counted no more, and the batch is free; a reader that
+// comes then gets all batches, and is the only one that is counted.
 func TestQueueAfterAKill(t *testing.T) {
 	t.Parallel()
 	p := newNode(t)
@@ -136,7 +136,7 @@ func takeOne(t *testing.T, queue string) (line string, end func()) {
 	return strings.TrimSpace(line), end
 }
 
-// A user who begins queue after queue, and works none off, keeps nobody else from theirs; one
+// A user who begins queue after queue, and works none off, keeps no other user from theirs; a queue
 // whose reader left before anything was done makes room by itself.
 func TestQueuesOfOneUser(t *testing.T) {
 	t.Parallel()

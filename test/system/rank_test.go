@@ -312,7 +312,7 @@ func (r *rank) end() {
 	}
 }
 
-// kill ends it as somebody else would.
+// kill ends it by a signal, as the kernel or a person would.
 func (r *rank) kill() {
 	r.t.Helper()
 	_ = r.cmd.Process.Kill()

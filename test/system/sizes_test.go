@@ -121,8 +121,8 @@ func manyBytes(t *testing.T, n int64) source {
 }
 
 // The size of a batch of millions of lines, and the record table of one of 64
-// million records, take little of the daemon, whoever asks; who asks may leave, and
-// the others are answered.
+// million records, take little of the daemon, however many processes ask; one that asks may
+// be interrupted, and the others are answered.
 func TestSizesOfManyLines(t *testing.T) {
 	t.Parallel()
 	const allBytes = 64_000_000
@@ -135,7 +135,7 @@ func TestSizesOfManyLines(t *testing.T) {
 	before, most := n.resident(), 0
 	ranks := []*rank{newRank(t), newRank(t), newRank(t), newRank(t)}
 	interrupted := map[string]int{}
-	// Who is interrupted may have been answered before, on a busy machine: then others try.
+	// A rank that is interrupted may have been answered before, on a busy machine: then others try.
 	for seed := 0; seed < len(ranks) || seed < 10*len(ranks) && (interrupted["stat"] == 0 || interrupted["open"] == 0); seed++ {
 		hasty := ranks[seed%len(ranks)]
 		batch := n.batch(fmt.Sprintf("lines@order=full,seed=%d", seed), 0, 0)

@@ -73,7 +73,7 @@ func holdToChange(t *testing.T, n *node, name string, s source, change func() er
 	r.do("map", "mapped")
 	r.open("open", n.batch(name, 0, 1))
 	must(t, change())
-	stale, said := []int{0, 1, 20, 29}, 1 // open, ready, nobody's yet
+	stale, said := []int{0, 1, 20, 29}, 1 // open, ready, in no slab yet
 	if inside {
 		// First the one with the file that has changed, too far ahead to be ready:
 		// a read finds that, and when the kernel asks again a check says it.

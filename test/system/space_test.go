@@ -185,7 +185,7 @@ func TestDamagedSlab(t *testing.T) {
 		t.Errorf("warnings: %q", w)
 	}
 	if got := read(t, p.at+"/mine"); string(got) != "not a slab" {
-		t.Error("a file of somebody else was touched")
+		t.Error("a file that is not the daemon's was touched")
 	}
 }
 
@@ -256,8 +256,8 @@ func fillUp(t testing.TB, disk string) (filler string) {
 	return filler
 }
 
-// A daemon begins on a state directory that it had when its disk has become full since, and
-// serves what it has. Another one is refused there, though the lock has no room for who has it.
+// A daemon starts on a state directory that it had before, when its disk has become full since, and
+// serves what it has. A second one is refused there, though the lock has no room for the holder's name.
 func TestMountOnAFullStateDirectory(t *testing.T) {
 	t.Parallel()
 	p, disk := stateOnTmpfs(t)
@@ -320,8 +320,8 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 	n.stop()
 }
 
-// turnReadOnly covers a directory with a read-only mount of itself, which is
-// what whoever looks it up by its path gets from then on.
+// turnReadOnly covers a directory with a read-only mount of itself, which is what a
+// lookup by its path finds from then on.
 func turnReadOnly(t *testing.T, dir string) {
 	t.Helper()
 	sh(t, `mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"`, dir)

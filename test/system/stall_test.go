@@ -131,7 +131,7 @@ func (n *node) stalls(name string) (jobs []stalledJob) {
 
 // Two ranks that do nothing but read a source that has no batch before both wait for it:
 // they wait, it is the source that they wait for, the causes come to what status says, and
-// the person who asks is told.
+// rankfs stall tells so.
 func TestStallsOfASlowSource(t *testing.T) {
 	t.Parallel()
 	const each, steps = 128, 12 // half a MiB, and so often
@@ -200,7 +200,7 @@ func TestStallsOfASlowSource(t *testing.T) {
 	}
 }
 
-// Who waits is seen while it waits.
+// A rank that waits is seen while it waits.
 func TestStallUnderWay(t *testing.T) {
 	t.Parallel()
 	p := newNode(t)
@@ -233,8 +233,8 @@ func (j stalledJob) worst() (cause string) {
 	return cause
 }
 
-// advises awaits that the one job of d waits for a cause, and that the person who
-// asks is told so.
+// advises awaits that the one job of d waits for a cause, and that rankfs stall says
+// so.
 func (n *node) advises(cause, advice string) {
 	n.t.Helper()
 	var last stalledJob

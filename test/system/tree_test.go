@@ -219,7 +219,7 @@ func TestOddNames(t *testing.T) {
 }
 
 // Random operations on random paths, right and wrong, against a plain map of
-// what there is.
+// the files that should be there.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -415,7 +415,7 @@ func openWith(path string, flags int) error {
 	return err
 }
 
-// Looking a view up makes it. Thousands of lookups by somebody else cost the
+// Looking a view up makes it. Thousands of lookups by another process cost the
 // daemon next to nothing, and a rank that reads does not notice them.
 func TestStrangersLookups(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,7 @@ func TestSignalWithOpenHandles(t *testing.T) {
 	}
 }
 
-// Whoever comes second is told why it cannot start, and the first one does
+// The second daemon on a mount says why it cannot start, and the first one does
 // not notice.
 func TestTwoDaemons(t *testing.T) {
 	t.Parallel()

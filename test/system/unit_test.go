@@ -145,7 +145,7 @@ func (p person) holds(file string) (pid int, end func()) {
 }
 
 // A daemon that may not have a lease on files of users, as in most containers, could commit
-// nothing of theirs, and who reads a part would wait for that: it is not mounted with a pool.
+// nothing of theirs, and readers of parts would wait for that: it is not mounted with a pool.
 func TestPoolNeedsLeases(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

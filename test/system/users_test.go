@@ -117,7 +117,7 @@ func TestAdminGroupMayChange(t *testing.T) {
 	}
 }
 
-// Who may not use a mount is told so, also where the daemon of another has died.
+// A user who may not use a mount is told so, also where the daemon of another user has died.
 func TestPrivateMount(t *testing.T) {
 	t.Parallel()
 	n := start(t, "--private", "--admin-group", "4711")

@@ -31,7 +31,7 @@ func TestPlansOfTwoReleases(t *testing.T) {
 	m.Await("d")
 	voting(t, m)
 	p := &plans{Team: m, hostfile: filepath.Join(t.TempDir(), "hosts")}
-	// Not where ranks would be if nobody said so.
+	// Not where ranks would be by default.
 	ranks := fmt.Sprintf("%s slots=3\n%s slots=1\n%s slots=2\n", hosts[2].Name, hosts[0].Name, hosts[1].Name)
 	if err := os.WriteFile(p.hostfile, []byte(ranks), 0o600); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func refused(t *testing.T, m *daemon.Team) {
 	}
 }
 
-// agree begins the queue of an epoch that nobody has read on one node, and works it
+// agree begins the queue of an epoch that no rank has read on one node, and works it
 // off on another: both know its plan, and together they have handed out each batch once.
 func agree(t *testing.T, epoch int, n, other *daemon.Place) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// A dataset whose source has changed is a fault, once somebody has looked at the source.
+// A dataset whose source has changed is a fault, once a request has looked at the source.
 func TestAStaleDatasetIsAFault(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("not what was indexed"), 0o600); err != nil {
@@ -24,7 +24,7 @@ func TestAStaleDatasetIsAFault(t *testing.T) {
 	k := catalogtest.New(t, 1)
 	a := answering(k, k.Catalog("file:"+path, "ranks=1,batch=1", catalogtest.Index(t, nil, 2, nil)), "a")
 	if all := a.datasets.faults(); len(all) != 0 {
-		t.Errorf("before anybody looked: %v", all)
+		t.Errorf("before the source was looked at: %v", all)
 	}
 	if sets := a.Datasets(); len(sets) != 1 || sets[0].State != "stale" {
 		t.Fatalf("the dataset is %+v", sets)

@@ -20,7 +20,7 @@ var spellings = map[string]func(string) string{
 	"root":  func(host string) string { return host + ".example.com." },
 }
 
-// All that goes by who has the bytes is the same, whether nodes or HDFS call
+// All that depends on which host has the bytes is the same, whether nodes or HDFS call
 // hosts by full or by short names: plans, owners, and the columns of locality.
 func TestNamesOfHosts(t *testing.T) {
 	want := told(t, spellings["short"], spellings["short"])

@@ -15,8 +15,8 @@ import (
 )
 
 // A node that asks for what it has no right to is told that, whether what it names is there
-// or not; one that has the right is told what is not there. Who is to be an operator may be
-// said on an operator and on a voter.
+// or not; one that has the right is told what is not there. Which node is to be an operator
+// may be said on an operator and on a voter.
 func TestRightsBeforeExistence(t *testing.T) {
 	for _, tt := range []struct {
 		name            string

@@ -161,8 +161,8 @@ func (s scene) least(t rapid.TB, p *views.Batches) (cost int64) {
 	return cost
 }
 
-// checkServing checks what must hold of who serves: it is said if something that
-// somebody holds is not local, and the busiest is no less busy than the mean.
+// checkServing checks which hosts a survey says would serve: there are some if bytes are read from
+// another host that holds them, and the busiest is no less busy than the mean.
 func (s scene) checkServing(t rapid.TB, p control.Survey, b control.Bytes) {
 	known := false
 	for chunk := range s.Holders {
@@ -171,7 +171,7 @@ func (s scene) checkServing(t rapid.TB, p control.Survey, b control.Bytes) {
 	v := p.Serving
 	switch {
 	case v == nil && (b.Near > 0 || b.Remote > 0 && !slices.ContainsFunc(s.Holders, func(c []string) bool { return len(c) == 0 })):
-		t.Fatalf("nobody serves %+v", b)
+		t.Fatalf("no host serves %+v", b)
 	case v == nil:
 	case !known || b.Near+b.Remote == 0:
 		t.Fatalf("%+v serves nothing", v)

@@ -207,7 +207,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// All of a local source is on the host that has it, whoever reads it.
+// All of a local source is on the host that has it, wherever the ranks are.
 func TestPlanOfAnyPlace(t *testing.T) {
 	n := planner(t, catalogtest.New(t, 2), "ranks=2,batch=1", 10, nil)
 	n.dataset(t).Version.Source.Remote = false
@@ -223,7 +223,7 @@ func TestPlanOfAnyPlace(t *testing.T) {
 	}
 }
 
-// The first settle of a view wins, until somebody says otherwise.
+// The first settle of a view wins, until a request unsettles it.
 func TestPin(t *testing.T) {
 	k := catalogtest.New(t, 2)
 	n := planner(t, k, "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})

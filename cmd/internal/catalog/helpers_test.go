@@ -10,9 +10,9 @@ import (
 	"rankfs/meta/state"
 )
 
-// Nobody is asked to look through a split while a node of the cluster may not know the
+// No node is asked to look through a split while one of the cluster may not know the
 // call; then those are that are up and not drained, but not this one.
-func TestWhoIsAskedToHelp(t *testing.T) {
+func TestNodesThatAreAskedToHelp(t *testing.T) {
 	m, at := state.Speaking(state.Version), int64(0)
 	do := func(commands ...state.Command) {
 		t.Helper()

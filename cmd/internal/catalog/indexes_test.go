@@ -51,8 +51,8 @@ func TestAddedIndexesAreKept(t *testing.T) {
 	}
 }
 
-// One that could not be taken in is nobody's: what has its name later is not
-// kept for it.
+// An index that could not be added belongs to no dataset: another that has its name later is
+// not kept for it.
 func TestIndexThatIsNotAdded(t *testing.T) {
 	x := newIndexes(t)
 	hash, _, err := x.add(x.make(t, "a"))

@@ -19,7 +19,7 @@ func TestPace(t *testing.T) {
 		jobs []control.Job
 		want float64
 	}{
-		"nobody":                {nil, 0},
+		"no job":                {nil, 0},
 		"not now":               {[]control.Job{silent}, 0},
 		"too little":            {[]control.Job{job(7, 10)}, 0},
 		"between opens":         {[]control.Job{job(8, 12)}, 2},

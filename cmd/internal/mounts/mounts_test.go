@@ -252,7 +252,7 @@ func TestHoldersOfAMount(t *testing.T) {
 		}
 	}
 	if found, _ := mounts.Holders(m); len(found) == 0 {
-		t.Errorf("nobody holds %v, but this process does", m)
+		t.Errorf("no process is said to hold %v, but this one does", m)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestClusterOfOne(t *testing.T) {
 	ctx := t.Context()
 	var k control.Cluster
 	var err error
-	// Who leads sees a daemon that has just begun as down, and then as up.
+	// The leader sees a daemon that has just begun as down, and then as up.
 	eventually.True(t, "the node is up", func() bool {
 		k, err = r.client.Cluster(ctx)
 		return err != nil || k.Nodes[0].State == "up"
@@ -69,7 +69,7 @@ func TestClusterOfOne(t *testing.T) {
 		t.Errorf("removed itself: %v", err)
 	}
 	if err := r.client.RemoveNode(ctx, "nowhere"); !errors.Is(err, meta.ErrNotExist) {
-		t.Errorf("removed nobody: %v", err)
+		t.Errorf("removed a node that is not there: %v", err)
 	}
 
 	r.create(control.CreateRequest{Name: "d", Source: "file:" + source, Ranks: 2, Batch: "1"})

@@ -19,7 +19,7 @@ func TestIsBack(t *testing.T) {
 		{"up as before", up, full, false},
 		{"down now", up, down, false},
 		{"up again", down, up, true},
-		{"another daemon, which nobody saw down", up, next, true},
+		{"another daemon, without having been down", up, next, true},
 	} {
 		if got := isBack(tt.was, tt.n); got != tt.want {
 			t.Errorf("%s: back %v", tt.name, got)

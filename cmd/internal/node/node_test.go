@@ -305,7 +305,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// free is an address that nobody listens at.
+// free is an address at which no process listens.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -317,7 +317,7 @@ func free(t *testing.T) string {
 }
 
 // A node that is removed says so, serves what it has, and is not mounted again. What it had of
-// the shuffle pool, which nobody asks it for, goes when it is unmounted.
+// the shuffle pool, for which no node asks it, goes when it is unmounted.
 func TestARemovedNode(t *testing.T) {
 	first := run(t, func(c *node.Config) { c.Listen = "127.0.0.1:0" })
 	token, err := first.client.CreateToken(t.Context(), control.TokenRequest{Role: "operator"})

@@ -35,7 +35,7 @@ def ready(fd, wait):
     return bool(p.poll(wait))
 def expect(fd, want, what):
     if ready(fd, 0) != want and (want or time.monotonic() < late): sys.exit(what)
-expect(a, True, "a queue that nobody has begun: not ready")
+expect(a, True, "a queue that no reader has begun: not ready")
 first = os.read(a, 4096)
 expect(a, True, "a batch is free: not ready")
 expect(c, True, "a batch is free for another: not ready")
@@ -45,7 +45,7 @@ expect(b, True, "half a line is left: not ready")
 second += os.read(b, 4096)
 for fd in a, b, c: expect(fd, False, "all is taken: ready")
 if ready(os.open("datasets/d/rank-0/batch-000000", os.O_RDONLY), 0) != True: sys.exit("a batch: not ready")
-if os.path.exists(".go-fuse-epoll-hack"): sys.exit("there is a file by which anybody can switch polls off")
+if os.path.exists(".go-fuse-epoll-hack"): sys.exit("there is a file by which any user can switch polls off")
 print("waits", flush=True)
 def give():
     sys.stdin.readline()
@@ -132,7 +132,7 @@ def polling():
     return sum(call(t) in ("7", "271") for t in os.listdir("/proc/self/task")) # poll and ppoll
 def wait(n):
     while polling() != n and time.monotonic() < late: time.sleep(0.001)
-    if got.qsize() and time.monotonic() < late: sys.exit("read what nobody has given back")
+    if got.qsize() and time.monotonic() < late: sys.exit("read a batch that no reader has given back")
 wait(2)
 print("waits", flush=True)
 sys.stdin.readline()
@@ -182,7 +182,7 @@ func TestMain(m *testing.M) {
 }
 
 // A queue is ready for poll(2) when a read would not wait, which it takes nothing
-// to find out, and who waits for it is woken, be it a program that is told once.
+// to find out, and a reader that polls it is woken, also one that is told once only.
 func TestPollOfAQueue(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "source")
 	if err := os.WriteFile(source, []byte("one\ntwo\n"), 0600); err != nil {

@@ -128,10 +128,10 @@ func TestUnreadAnswerOfAnEarlierServer(t *testing.T) {
 	s.wantAll(0, s.reader(0).finish())
 }
 
-// awaitTurn returns once nobody reads a pipe.
+// awaitTurn returns once no process has a pipe open for reading.
 func awaitTurn(t *testing.T, pipe string) {
 	t.Helper()
-	eventually.True(t, "nobody reads the pipe", func() bool {
+	eventually.True(t, "no process reads the pipe", func() bool {
 		w, err := openBlocking(pipe, syscall.O_WRONLY|syscall.O_NONBLOCK)
 		if err == syscall.ENXIO {
 			return true

@@ -273,7 +273,7 @@ func TestMappedFileGrowsAndNeverShrinks(t *testing.T) {
 		}
 	}
 	c.unmap()
-	must(t, os.Truncate(s.mapped(0), 0)) // by someone else: it comes back
+	must(t, os.Truncate(s.mapped(0), 0)) // as another process may: it comes back
 	got, err := c.next(s.pipe(0), s.mapped(0), 3)
 	must(t, err)
 	if !bytes.Equal(c.data[:got.total], content(0, 3)) {

@@ -38,7 +38,7 @@ func TestEarlierReadersOfChunks(t *testing.T) {
 		return v, &listed{p}
 	}
 	if _, p := plan("d@epoch=7"); p.EarlierReaders(0) != nil {
-		t.Errorf("%q are asked before anybody has read", p.EarlierReaders(0))
+		t.Errorf("%q are asked before a rank has read", p.EarlierReaders(0))
 	}
 	v, first := plan("d")
 	settle(v)
@@ -81,6 +81,6 @@ func (p *listed) reader(t *testing.T, chunk int) (rank int) {
 			}
 		}
 	}
-	t.Fatalf("nobody reads chunk %d", chunk)
+	t.Fatalf("no rank reads chunk %d", chunk)
 	return 0
 }

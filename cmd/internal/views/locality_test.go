@@ -18,8 +18,9 @@ func TestHoldersByName(t *testing.T) {
 	}
 }
 
-// Whoever asks where a batch is goes over its records for as long as he waits for that.
-func TestWhereABatchIsForWhoLeaves(t *testing.T) {
+// A request that asks where a batch is goes over its records only as long as its caller
+// waits for the answer.
+func TestWhereABatchIsForACallerThatLeaves(t *testing.T) {
 	vs := viewsOf(t, catalogtest.New(t, 1), "ranks=2,batch=8", 64, []string{"a"})
 	v, err := vs.Open("d")
 	if err != nil {

@@ -120,7 +120,7 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	eventually.True(t, "it is removed", func() bool { return errors.Is(attached.Read(t.Context(), nil, nil), meta.ErrStale) })
 
 	within(t, "a chunk of the dataset that is removed", func() error {
-		if err := chunk(5); !errors.Is(err, meta.ErrStale) { // one that nobody has asked for
+		if err := chunk(5); !errors.Is(err, meta.ErrStale) { // one that was not asked for before
 			return fmt.Errorf("want that it is removed: %w", err)
 		}
 		return nil
@@ -128,10 +128,10 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	within(t, "a batch of another", open)
 }
 
-// A read that hangs of what is removed, or refreshed, is waited for by nobody else: not by
-// whoever removes it, nor by opens of what it stands for now, or of other datasets, that
-// were there or are registered then.
-func TestNobodyWaitsForAReadThatHangs(t *testing.T) {
+// A read that hangs of a dataset that is removed, or refreshed, is waited for by no other call:
+// not by that which removes it, nor by opens of what its name stands for now, or of other
+// datasets, whether these were there or are registered then.
+func TestNoCallWaitsForAReadThatHangs(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		from    int32 // the question to the source that it does not answer: the first is to attach it

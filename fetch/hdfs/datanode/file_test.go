@@ -134,7 +134,7 @@ func TestCorruptByFile(t *testing.T) {
 			}
 			n.same(block, content, 0, len(content), r)
 			if n.reported.Load() == 0 {
-				t.Error("nobody was told")
+				t.Error("the replica was not reported")
 			}
 			c.Host("data1").Put(t, name+"-sound", content, 2, 1<<20)
 			sound := n.block(name+"-sound", 2)

@@ -264,7 +264,7 @@ func TestRested(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if round == 0 { // so that somebody has found out
+				if round == 0 { // so that one of them has found out
 					readers.Wait()
 				}
 			}
@@ -277,7 +277,7 @@ func TestRested(t *testing.T) {
 	})
 }
 
-// sends is a connection to somebody who sends that, whatever he is told.
+// sends is a connection to a datanode that sends b, whatever it is told.
 func sends(b []byte, hangUp bool) net.Conn {
 	ours, theirs := net.Pipe()
 	go io.Copy(io.Discard, theirs)

@@ -19,7 +19,7 @@ import (
 // refusing is the socket of a datanode that answers each question for a block's files so.
 func refusing(t *testing.T, answer func() []byte) (path string) {
 	t.Helper()
-	// The folders above are looked at too, and /tmp is everybody's.
+	// The folders above are looked at too, and all users may write in /tmp.
 	dir, err := os.MkdirTemp("/run", "rankfs-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ type place struct {
 
 	mu    sync.Mutex
 	asked []string // over TCP, in order
-	gone  bool     // nobody listens near
+	gone  bool     // near does not listen
 	token bool     // it is the token that near refuses
 }
 
@@ -81,7 +81,7 @@ func (p *place) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	case addr == "far:1":
 		return sends(answer(crc32c, 512, append(zeros(crc32c), last(1000)...)...), false), nil
 	case p.gone:
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("near does not listen")
 	}
 	return sends(refusal("input/output error"), true), nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A replica has lost its checksums, or their file says another thing of them
-// than it did, and a byte is wrong: nobody could know, and it is not read.
+// than it did, and a byte is wrong: no check could find that, so the replica is not read.
 func TestReplicaWithoutSums(t *testing.T) {
 	c := cluster.Shared(t)
 	dir := c.Dir(t)

@@ -60,7 +60,7 @@ func TestStat(t *testing.T) {
 			want: with(func(s *namenode.Status) { s.ErasureCode = "RS-4-2-512k" })},
 		{name: "erasure code by number", fs: changed("", 5, set{"ecPolicy": code(set{"id": uint32(2)})}),
 			want: with(func(s *namenode.Status) { s.ErasureCode = "RS-3-2-1024k" })},
-		{name: "erasure code of nobody", fs: changed("", 5, set{"ecPolicy": code(set{"id": uint32(99)})}),
+		{name: "erasure code without a name", fs: changed("", 5, set{"ecPolicy": code(set{"id": uint32(99)})}),
 			want: with(func(s *namenode.Status) { s.ErasureCode = "policy 99" })},
 		{name: "nothing", says: `namenode a:1: getFileInfo "/x": does not exist`, is: meta.ErrNotExist},
 		{name: "negative size", fs: file("", 1<<63, nil), says: "size", is: meta.ErrCorrupt},
@@ -343,7 +343,7 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-// The block that somebody is writing is left out, whatever is said of it.
+// The block that a client is writing is left out, whatever the namenode says of it.
 func TestOpenFile(t *testing.T) {
 	rows := []struct {
 		name  string

@@ -111,7 +111,7 @@ func TestFailover(t *testing.T) {
 				}
 				holds(t, err, r.says, r.is)
 				if errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v: nobody set that deadline", err)
+					t.Errorf("%v: the caller set no deadline", err)
 				}
 			})
 		})
@@ -263,7 +263,7 @@ func TestGivenUp(t *testing.T) {
 }
 
 // A connection that the namenode closed while it was idle is no error, and one
-// that nobody uses is closed.
+// that has been idle for a while is closed.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last *asked

@@ -92,7 +92,7 @@ func webSilent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 func TestWeb(t *testing.T) {
 	rows := []struct {
 		name  string
-		a     func(*asked) // by RPC; nil: nobody listens
+		a     func(*asked) // by RPC; nil: no namenode listens
 		webs  []http.HandlerFunc
 		says  []string // of an error, or none
 		is    []error

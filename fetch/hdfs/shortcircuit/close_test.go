@@ -40,7 +40,7 @@ func TestFilesGrowOld(t *testing.T) {
 		err := read(c, block(1, 1000), p, 0)
 		return err != nil && strings.Contains(err.Error(), "no such replica")
 	})
-	eventually.True(t, "what nobody reads is given up too", func() bool { return c.Snapshot().Files == 0 })
+	eventually.True(t, "files without a reader are closed too", func() bool { return c.Snapshot().Files == 0 })
 }
 
 // Closes that hang hold no reader up, and when they are many no more files are asked for.

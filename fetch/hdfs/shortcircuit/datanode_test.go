@@ -71,7 +71,7 @@ type datanode struct {
 
 func newDatanode(t testing.TB, answer func(*net.UnixConn)) *datanode {
 	t.Helper()
-	// The folders above are looked at too, and /tmp is everybody's.
+	// The folders above are looked at too, and all users may write in /tmp.
 	dir, err := os.MkdirTemp("/run", "rankfs-test-")
 	if err != nil {
 		t.Fatal(err)

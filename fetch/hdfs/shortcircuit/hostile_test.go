@@ -254,7 +254,7 @@ func TestSocketOfAnother(t *testing.T) {
 		{"a link", func(d *datanode) error {
 			return errors.Join(os.Rename(d.socket, d.socket+".0"), os.Symlink(d.socket+".0", d.socket))
 		}, "is no socket"},
-		{"nobody listens", func(d *datanode) error {
+		{"no process listens", func(d *datanode) error {
 			d.listen.(*net.UnixListener).SetUnlinkOnClose(false)
 			return d.listen.Close()
 		}, "no datanode answers"},
@@ -271,8 +271,8 @@ func TestSocketOfAnother(t *testing.T) {
 	}
 }
 
-// A datanode that is stopped holds nobody up for long, and a reader who gives up
-// says nothing of it.
+// A datanode that is stopped holds no reader up for long, and a reader that gives up
+// says nothing about it.
 func TestSilentDatanode(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

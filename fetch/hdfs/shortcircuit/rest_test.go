@@ -116,7 +116,7 @@ func TestSaidOnce(t *testing.T) {
 	}
 }
 
-// Refusals that nobody asks about any more end before it is said that one begins again.
+// A refusal that no read has met for a while is said to have ended before the next is said to begin.
 func TestSaidOfForgotten(t *testing.T) {
 	d := newDatanode(t, refuse("", words("no such block")))
 	said := new(record)
@@ -143,7 +143,7 @@ func TestSocketMadeAnew(t *testing.T) {
 	}{
 		{"cannot", refuse("_UNSUPPORTED", words("not compiled in")), nil},
 		{"refuses the block", refuse("", words("no such block")), nil},
-		{"nobody listens", pass(x.data, x.sums), func(d *datanode) error {
+		{"no process listens", pass(x.data, x.sums), func(d *datanode) error {
 			d.listen.(*net.UnixListener).SetUnlinkOnClose(false)
 			return d.listen.Close()
 		}},
@@ -267,9 +267,9 @@ func TestRefusedBeforeItIsPassed(t *testing.T) {
 	}
 }
 
-// What was wrong with a socket is told for as long as nobody reads anything else, and no
-// longer once readers have gone on to another datanode: nobody knows how it is now.
-func TestSocketThatNobodyWants(t *testing.T) {
+// What was wrong with a socket is told for as long as no reader reads anything else, and no
+// longer once readers have gone on to another datanode: how it is now is not known.
+func TestSocketThatIsNotAskedAnyMore(t *testing.T) {
 	x := newReplica(t, 1000, 512, 2)
 	d := newDatanode(t, pass(x.data, x.sums))
 	const rest = 10 * time.Millisecond

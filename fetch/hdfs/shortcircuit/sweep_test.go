@@ -18,7 +18,7 @@ import (
 // A slowDir has nothing in it, which it tells once it may.
 type slowDir struct {
 	fs.Inode
-	came chan struct{} // one for each who asks
+	came chan struct{} // one for each lookup
 	open chan struct{}
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // Heartbeat is how many seconds a datanode lets pass before it tells each namenode again
-// that it is there. That, and the answers, are most of what daemons do that nobody uses.
+// that it is there. That, and the answers, are most of what idle daemons do.
 const Heartbeat = 3
 
 // Classes are the programs behind the daemons.

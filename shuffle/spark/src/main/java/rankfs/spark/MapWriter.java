@@ -93,7 +93,7 @@ class MapWriter implements ShuffleMapOutputWriter {
     begins.putLong(at);
     int table = begins.position();
     out.write(begins.array(), 0, table);
-    out.close(); // only what nobody has open to write can be committed
+    out.close(); // only a file that no process has open to write can be committed
     begins.putLong(at + table);
     Files.write(offsets, begins.array());
     Files.move(attempt, map, StandardCopyOption.ATOMIC_MOVE);

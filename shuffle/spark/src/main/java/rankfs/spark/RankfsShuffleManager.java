@@ -22,7 +22,7 @@ import scala.collection.Iterator;
  * it there.
  *
  * <p>Each attempt of a stage has a directory of its own, a {@link Stage}, so that what an attempt
- * writes that Spark has given up is in nobody's way. Where a map is Spark knows as the address of
+ * writes that Spark has given up is in the way of no other. Where a map is Spark knows as the address of
  * an executor that there is not, which is named for that directory: it is lost with no real one,
  * and when a read fails there Spark takes all maps of the directory for lost, and those alone.
  */
