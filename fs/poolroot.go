@@ -20,7 +20,7 @@ type poolRoot struct {
 	tree *PoolTree
 }
 
-// Getattr implements fusefs.NodeGetattrer. Everybody may make a job, and remove their own.
+// Getattr implements fusefs.NodeGetattrer. Each user may make jobs, and remove their own.
 func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	out.Mode = syscall.S_IFDIR | syscall.S_ISVTX | 0777
 	out.Nlink = 2

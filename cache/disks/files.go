@@ -9,8 +9,8 @@ import (
 	"rankfs/meta"
 )
 
-// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace. What is of this
-// kind says in its own words what there is no room for, and why.
+// ErrNoRoom: no directory can take the slab now. It wraps meta.ErrNoSpace. An error of
+// this kind says in its own words what finds no room, and why.
 var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room now")
 
 // Affordable returns an error if a slab may not keep a descriptor: the last ones are

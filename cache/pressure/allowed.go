@@ -22,8 +22,8 @@ const (
 )
 
 // first is allowed before anything is known of the memory that others will take,
-// and this process itself, which has just begun: half of what there is room for,
-// unless that is all of the budget.
+// and this process itself, which has just begun: half of the room that is left,
+// unless the whole budget finds room.
 func first(s Sample, budget int64) int64 {
 	if a := Allowed(s, budget, budget); a < budget {
 		return a / 2

@@ -54,8 +54,8 @@ func (n *logEnds) after(stored, executed uint64) <-chan struct{} {
 	return n.wait()
 }
 
-// next is closed when something was stored or executed. Ask for it before looking at what
-// there is.
+// next is closed when something was stored or executed. Ask for it before looking at the
+// ends.
 func (n *logEnds) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,7 +30,7 @@ func checkRole(r Role, version int) error {
 type right uint8
 
 const (
-	nobodys   right = iota
+	noNodes   right = iota
 	leaders         // the leader, on its own behalf
 	owns            // the node that the command is about, and the leader
 	members         // every node

@@ -39,7 +39,7 @@ func Routes() []string { return slices.Sorted(maps.Keys(routesOf(nil))) }
 func Refusable() (acts map[string]string, others []string) {
 	acts = make(map[string]string)
 	for name, r := range routesOf(nil) {
-		if r.right == everybody {
+		if r.right == allUsers {
 			others = append(others, r.act)
 			continue
 		}

@@ -40,7 +40,7 @@ func TestDisconnectCancels(t *testing.T) {
 // may have been made.
 func TestStoppedWhileItWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path) // answers nobody
+	l, err := net.Listen("unix", path) // which accepts, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ import (
 type right int
 
 const (
-	admins    right = iota // root, the daemon's own user, and members of the admin group
-	everybody              // on this machine
-	lookers                // everybody, unless the request changes something
-	owners                 // everybody the kernel knows: the answer is about what is theirs
+	admins   right = iota // root, the daemon's own user, and members of the admin group
+	allUsers              // of this machine
+	lookers               // all users, unless the request changes something
+	owners                // all users whom the kernel knows: the answer is about what is theirs
 )
 
 // A changer is a request that may ask for a change or for nothing but an answer.

@@ -21,11 +21,11 @@ import (
 	"rankfs/cmd/internal/control"
 )
 
-// askEnv has this test binary ask for each route of a socket, as whoever it is
-// run as.
+// askEnv has this test binary ask for each route of a socket, as the user that it
+// runs as.
 const askEnv = "RANKFS_TEST_ASK"
 
-// changing are requests by which routes that anybody may use change something.
+// changing are requests by which routes that all users may ask change something.
 var changing = map[string]string{
 	"plan":         `{"view":"d","settle":true}`,
 	"policy":       `{"name":"lru"}`,
@@ -81,7 +81,7 @@ func TestEveryRouteThatMayBeRefusedSaysWhatItDoes(t *testing.T) {
 	}
 	for _, act := range others {
 		if act != "" {
-			t.Errorf("nobody is refused to %s", act)
+			t.Errorf("no user is refused to %s", act)
 		}
 	}
 }
@@ -176,9 +176,9 @@ func askAs(t *testing.T, socket string, who syscall.Credential) (refused map[str
 	return refused
 }
 
-// Who the kernel does not name is nobody: no owner of anything, whatever number stands for
-// that.
-func TestWhoIsNotKnown(t *testing.T) {
+// A caller of whom the kernel does not say which user it is owns nothing, whatever number
+// stands for that.
+func TestACallerWithoutAUser(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestWhoIsNotKnown(t *testing.T) {
 	}
 }
 
-// refusals are how requests are refused to who may only look.
+// refusals are how requests are refused to users who may only look.
 var refusals = []struct{ route, request, act string }{
 	{"plan", `{"view":"d@epoch=1","settle":true}`, "settle plan of d@epoch=1"},
 	{"plan", `{"view":"d","unsettle":true}`, "unsettle plan of d"},

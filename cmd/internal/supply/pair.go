@@ -34,7 +34,7 @@ type pair struct {
 
 	inherited bool            // not made here, and no request was waited for yet
 	hung      <-chan struct{} // closed when an overdue copy has returned; nil if there is none
-	stale     int             // bytes of an answer that no one has read
+	stale     int             // bytes of an answer that was not read
 	early     *end            // to write to a client whose request is not read yet
 	trouble   string          // the last complaint about the pipe itself
 	done      chan struct{}

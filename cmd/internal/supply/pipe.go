@@ -68,7 +68,7 @@ type end struct {
 	file *os.File
 }
 
-// open opens an end at once: for writing it is ENXIO while no one reads.
+// open opens an end at once: for writing it is ENXIO while no process reads.
 func (p pipe) open(flag int) (*end, error) {
 	fd, err := openFile(p.path, flag|unix.O_NONBLOCK)
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *end) unread() int {
 	return n
 }
 
-// abandoned, of a writing end: no one holds a reading end.
+// abandoned, of a writing end: no process holds a reading end.
 func (e *end) abandoned() bool {
 	fds := []unix.PollFd{{Fd: int32(e.fd)}}
 	_, err := unix.Poll(fds, 0)
