@@ -26,10 +26,10 @@ const (
 	// proven opens in order are no chance: then confidence is full.
 	proven = 2 * trusted
 
-	// mostBroken bounds the runs that count. Two of them ask for one more open in order,
+	// maxBroken bounds the runs that count. Two of them ask for one more open in order,
 	// all for four: with eight readers of a rank of a hundred steps, at random, one open in
 	// ten or so is the next one of some reader.
-	mostBroken = 8
+	maxBroken = 8
 )
 
 // first is the Run of a reader that begins.
@@ -53,7 +53,7 @@ func (c *confidence) after(at ahead.Cursor, step uint64) int {
 // ends notes that the run of a reader that stands there is over.
 func (c *confidence) ends(at ahead.Cursor) {
 	if c != nil && at.Run < proven {
-		c.broken = min(c.broken+1, mostBroken)
+		c.broken = min(c.broken+1, maxBroken)
 	}
 }
 

@@ -45,8 +45,8 @@ func (c *Cache) Files() int {
 	return c.ram.files()
 }
 
-// MostTraced bounds the traces.
-const MostTraced = maxTraced
+// MaxTraced bounds the traces.
+const MaxTraced = maxTraced
 
 // ChosenDisk is how much of the disks the last choice could give to slabs. What chooses
 // must be at rest.

@@ -39,11 +39,11 @@ type bound struct {
 }
 
 // maxItems bounds a choice. So does what budgets can hold, a few times over: of
-// what comes after that they could save little. Fewer than leastItems are no
+// what comes after that they could save little. Fewer than minItems are no
 // burden.
 const (
 	maxItems   = 1 << 17
-	leastItems = 1 << 16
+	minItems   = 1 << 16
 	overBudget = 8
 )
 
@@ -126,7 +126,7 @@ func (o *outlook) most() int {
 	}
 	size /= int64(max(len(o.courses), 1))
 	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)
-	return int(min(int64(len(o.problem.Items))+max(enough, leastItems), maxItems))
+	return int(min(int64(len(o.problem.Items))+max(enough, minItems), maxItems))
 }
 
 // addUse adds one step of a reader.

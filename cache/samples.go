@@ -4,8 +4,8 @@ package cache
 type samples map[string]int
 
 const (
-	mostSamples = 3 // of a dataset: so many are measured whatever comes of it
-	maxSampled  = maxChoosers
+	maxSamples = 3 // of a dataset: so many are measured whatever comes of it
+	maxSampled = maxChoosers
 )
 
 // take counts one more of a dataset, unless that has had enough.
@@ -13,7 +13,7 @@ func (s samples) take(dataset string) bool {
 	if s[dataset] == 0 && len(s) >= maxSampled {
 		clear(s)
 	}
-	if s[dataset] >= mostSamples {
+	if s[dataset] >= maxSamples {
 		return false
 	}
 	s[dataset]++

@@ -47,8 +47,8 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close(), p.close())
 	}
-	most := mostMappings() / 4 * 3
-	r := &ram{dir: dir, root: root, pool: p, most: most, idleFiles: min(maxIdleFiles, most/2, disks.MostFiles()/2)}
+	most := maxMappings() / 4 * 3
+	r := &ram{dir: dir, root: root, pool: p, most: most, idleFiles: min(maxIdleFiles, most/2, disks.MaxFiles()/2)}
 	r.budget.Store(budget)
 	r.handles = r.canReopen()
 	return r, nil
@@ -57,8 +57,8 @@ func newRAM(budget int64) (*ram, error) {
 // maxIdleFiles is how many files are kept at hand: they cost the kernel 30 MB.
 const maxIdleFiles = 1 << 14
 
-// mostMappings is the number of mappings that the kernel lets a process have.
-func mostMappings() int {
+// maxMappings is the number of mappings that the kernel lets a process have.
+func maxMappings() int {
 	const usual = 65530
 	text, err := os.ReadFile("/proc/sys/vm/max_map_count")
 	if err != nil {

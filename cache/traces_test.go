@@ -26,7 +26,7 @@ func TestTraces(t *testing.T) {
 	for rank := range uint64(200) {
 		open(t, k, p, 100+rank, 0).Release()
 	}
-	if all = k.Traces(); len(all) != cache.MostTraced || slices.ContainsFunc(all, func(t cache.Traced) bool { return t.Rank < 100 }) {
+	if all = k.Traces(); len(all) != cache.MaxTraced || slices.ContainsFunc(all, func(t cache.Traced) bool { return t.Rank < 100 }) {
 		t.Errorf("%d traces, the last of rank %d", len(all), all[len(all)-1].Rank)
 	}
 	shared := &testSeries{id: 2, steps: 8, size: 4096, share: true}

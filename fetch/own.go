@@ -70,8 +70,8 @@ func (m ownMount) refuse(u uri.URI) error {
 
 var errOwn = errors.New("it is the own mount")
 
-// mostLinks is how many links the kernel follows in one path.
-const mostLinks = 40
+// maxLinks is how many links the kernel follows in one path.
+const maxLinks = 40
 
 // walk finds what path names, without links, and whether that is a directory. Its error
 // is errOwn if the way leads to the mount.
@@ -96,7 +96,7 @@ func (m ownMount) walk(path string) (at string, dir bool, err error) {
 			here = next
 			continue
 		}
-		if links++; links > mostLinks {
+		if links++; links > maxLinks {
 			next.close()
 			return "", false, unix.ELOOP
 		}

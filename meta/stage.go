@@ -68,12 +68,12 @@ type Stage struct {
 	Records Records       // what the pool knows of what is in maps
 }
 
-// MostWeight is the weight of a stage whose spec has none: no stage has more
+// MaxWeight is the weight of a stage whose spec has none: no stage has more
 // than an equal share, and one of less weight leaves some to others.
-const MostWeight = 100
+const MaxWeight = 100
 
-// Weighs is the weight of its work, from one to MostWeight.
-func (s Stage) Weighs() uint64 { return cmp.Or(s.Weight, MostWeight) }
+// Weighs is the weight of its work, from one to MaxWeight.
+func (s Stage) Weighs() uint64 { return cmp.Or(s.Weight, MaxWeight) }
 
 // Slices is the number of pieces of about one size into which a map is cut whose parts are ranges of
 // keys: a few for each part, so that these are even.
@@ -160,7 +160,7 @@ func (s *Stage) set(key, value string) (err error) {
 		}
 		s.Packed = Compression(i)
 	case "weight":
-		if s.Weight, err = count(key, value, MostWeight); s.Weight == MostWeight {
+		if s.Weight, err = count(key, value, MaxWeight); s.Weight == MaxWeight {
 			s.Weight = 0
 		}
 	case "ttl":

@@ -7,17 +7,17 @@ import "math"
 // ready and one for what varies. Times are in seconds. What is made at a time bounds
 // it: more would only be ready earlier.
 func Steps(latency, pace float64, fills int) int64 {
-	const leastBound = 16 // what comes in bursts has so many, however few are made at a time
+	const minBound = 16 // what comes in bursts has so many, however few are made at a time
 	want := 3.0
 	if pace > 0 {
 		want += math.Floor(latency / pace)
 	}
-	return int64(math.Min(want, float64(max(leastBound, 2*fills))))
+	return int64(math.Min(want, float64(max(minBound, 2*fills))))
 }
 
-// MostFills bounds how many fills are done at a time: what is made takes memory and a
+// MaxFills bounds how many fills are done at a time: what is made takes memory and a
 // source's patience. A source of 100 ms gives 640 batches a second then.
-const MostFills = 64
+const MaxFills = 64
 
 // Fills is the number of fills that are worth doing at a time. It is found by trial: where fills
 // are waited for, half as many more are done for a while, and remain if that gives
@@ -105,6 +105,6 @@ func (f *Fills) try() {
 		}
 	}
 	if !f.fewer {
-		f.n = max(f.n, min(f.n+max(1, f.n/2), MostFills))
+		f.n = max(f.n, min(f.n+max(1, f.n/2), MaxFills))
 	}
 }

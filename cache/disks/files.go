@@ -17,14 +17,14 @@ var ErrNoRoom = meta.Worded(meta.ErrNoSpace, "no room now")
 // reserved for the daemon, which could not even answer an umount without one. The
 // kernel gives the lowest free number, so the number tells how many are taken.
 func Affordable(fd int) error {
-	if fd >= MostFiles() {
+	if fd >= MaxFiles() {
 		return ErrOutOfFiles
 	}
 	return nil
 }
 
-// MostFiles is the number of descriptors that slabs may take.
-func MostFiles() int {
+// MaxFiles is the number of descriptors that slabs may take.
+func MaxFiles() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		panic(err) // there is no kernel without it

@@ -96,7 +96,7 @@ func (r *simulation) adds(n *node) error {
 		return fmt.Errorf("uses %d and %d bytes, by its books %d and %d", memory, disk, n.memory, n.disk)
 	case memory > r.s.Memory || disk > r.s.Disk:
 		return fmt.Errorf("uses %d of %d and %d of %d bytes", memory, r.s.Memory, disk, r.s.Disk)
-	case n.workers > n.crew || n.crew < r.s.Workers || n.crew > max(r.s.Workers, ahead.MostFills):
+	case n.workers > n.crew || n.crew < r.s.Workers || n.crew > max(r.s.Workers, ahead.MaxFills):
 		return fmt.Errorf("%d workers of %d are free, %d are there always", n.workers, n.crew, r.s.Workers)
 	}
 	return nil

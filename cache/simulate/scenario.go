@@ -70,7 +70,7 @@ const (
 	maxNodes      = 1 << 12
 	maxRanks      = 1 << 16
 	maxEpochs     = 1 << 16
-	maxAhead      = 2 * ahead.MostFills
+	maxAhead      = 2 * ahead.MaxFills
 	maxHorizon    = 64
 )
 

@@ -30,9 +30,9 @@ type edge struct {
 // The bounds of a graph: what it may know of a view, and how many opens are looked
 // at to learn it, the latest.
 const (
-	mostRegions = 32
-	mostEdges   = 16
-	MostLearnt  = 1 << 18
+	maxRegions = 32
+	maxEdges   = 16
+	MaxLearnt  = 1 << 18
 
 	// near is how much two distances may differ that are taken for one: of a view's
 	// steps, or of themselves if they are longer.
@@ -42,9 +42,9 @@ const (
 // Graph learns from a trace. It is nil if no step was opened twice.
 func (t *Trace) Graph() *Graph {
 	type use struct{ at, before uint64 }
-	g := &Graph{regions: make([]region, min(mostRegions, t.Steps))}
+	g := &Graph{regions: make([]region, min(maxRegions, t.Steps))}
 	last := make(map[uint64]use)
-	at, longest, skip := uint64(0), uint64(0), max(t.Opens(), MostLearnt)-MostLearnt
+	at, longest, skip := uint64(0), uint64(0), max(t.Opens(), MaxLearnt)-MaxLearnt
 	for s := range t.All() {
 		at++
 		if at <= skip {
@@ -90,7 +90,7 @@ func (g *Graph) add(step, steps uint64, e edge) {
 			return
 		}
 	}
-	if len(r.edges) < mostEdges {
+	if len(r.edges) < maxEdges {
 		r.edges = append(r.edges, e)
 		return
 	}

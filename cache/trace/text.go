@@ -13,11 +13,11 @@ import (
 // and its runs, of which all follows.
 const magic = "rankfs trace 1"
 
-// mostMoves bounds the kinds of edges that are written for people.
-const mostMoves = 8
+// maxMoves bounds the kinds of edges that are written for people.
+const maxMoves = 8
 
-// MostText bounds the text of one trace.
-const MostText = 1 << 20
+// MaxText bounds the text of one trace.
+const MaxText = 1 << 20
 
 // Text writes a trace, for people with when steps are opened again: to find that
 // out takes a tenth of a second at most.
@@ -36,17 +36,17 @@ func (t *Trace) Text(again bool) string {
 func (t *Trace) describe(b *strings.Builder, again bool) {
 	opens, moves := t.Opens(), t.Moves()
 	fmt.Fprintf(b, "# %d opens in %d runs\n", opens, len(t.Runs))
-	for _, m := range moves[:min(mostMoves, len(moves))] {
+	for _, m := range moves[:min(maxMoves, len(moves))] {
 		fmt.Fprintf(b, "# next %+d: %d of %d\n", m.By, m.Times, opens-1)
 	}
-	if more := len(moves) - mostMoves; more > 0 {
+	if more := len(moves) - maxMoves; more > 0 {
 		fmt.Fprintf(b, "# next otherwise: %d ways\n", more)
 	}
 	if !again {
 		return
 	}
 	reuses := t.Graph().Reuses()
-	for _, r := range reuses[:min(mostMoves, len(reuses))] {
+	for _, r := range reuses[:min(maxMoves, len(reuses))] {
 		fmt.Fprintf(b, "# again %s: %d\n", r.words(), r.Times)
 	}
 }
@@ -105,23 +105,23 @@ func (t *Trace) parseLine(words []string) (err error) {
 	return nil
 }
 
-// mostSteps bounds what a run may come to.
-const mostSteps = 1 << 31
+// maxSteps bounds what a run may come to.
+const maxSteps = 1 << 31
 
 // check reports what cannot be a trace.
 func (t *Trace) check() error {
 	switch {
-	case len(t.Runs) == 0 || len(t.Runs) > MostRuns:
-		return fmt.Errorf("trace %w: it has %d runs; a trace has 1 to %d", meta.ErrInvalid, len(t.Runs), MostRuns)
-	case t.Steps == 0 || t.Steps > mostSteps:
-		return fmt.Errorf("trace %w: it has %d steps; a trace has 1 to %d", meta.ErrInvalid, t.Steps, mostSteps)
+	case len(t.Runs) == 0 || len(t.Runs) > MaxRuns:
+		return fmt.Errorf("trace %w: it has %d runs; a trace has 1 to %d", meta.ErrInvalid, len(t.Runs), MaxRuns)
+	case t.Steps == 0 || t.Steps > maxSteps:
+		return fmt.Errorf("trace %w: it has %d steps; a trace has 1 to %d", meta.ErrInvalid, t.Steps, maxSteps)
 	}
 	opens := uint64(0)
 	for _, r := range t.Runs {
-		if opens += r.Count; r.Count == 0 || r.Count > mostOpens || opens > mostOpens {
-			return fmt.Errorf("trace %w: a run of %d opens; a trace has 1 to %d", meta.ErrInvalid, r.Count, mostOpens)
+		if opens += r.Count; r.Count == 0 || r.Count > maxOpens || opens > maxOpens {
+			return fmt.Errorf("trace %w: a run of %d opens; a trace has 1 to %d", meta.ErrInvalid, r.Count, maxOpens)
 		}
-		far := r.Stride > mostSteps || r.Stride < -mostSteps
+		far := r.Stride > maxSteps || r.Stride < -maxSteps
 		if r.First >= t.Steps || far && r.Count > 1 || r.last() >= t.Steps {
 			return fmt.Errorf("trace %w: run %d %+d %d leaves the %d steps", meta.ErrInvalid, r.First, r.Stride, r.Count, t.Steps)
 		}

@@ -26,9 +26,9 @@ type Run struct {
 
 // The bounds of a trace: 96 KiB, and what it takes to go through all opens.
 const (
-	MostRuns  = 4096
-	mostOpens = MostRuns * mostOfRun
-	mostOfRun = 1 << 14
+	MaxRuns  = 4096
+	maxOpens = MaxRuns * maxOfRun
+	maxOfRun = 1 << 14
 )
 
 func (r Run) at(i uint64) uint64 { return r.First + uint64(int64(i)*r.Stride) }
@@ -42,12 +42,12 @@ func (t *Trace) Add(step uint64) {
 		if r.Count == 1 {
 			r.Stride = stride
 		}
-		if r.Stride == stride && r.Count < mostOfRun {
+		if r.Stride == stride && r.Count < maxOfRun {
 			r.Count++
 			return
 		}
-		if n == MostRuns {
-			t.forget(MostRuns / 4)
+		if n == MaxRuns {
+			t.forget(MaxRuns / 4)
 		}
 	}
 	t.Runs = append(t.Runs, Run{First: step, Count: 1})

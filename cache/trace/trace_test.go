@@ -35,7 +35,7 @@ func TestTraceIsWhatWasOpened(t *testing.T) {
 		if tr.Forgotten+uint64(len(got)) != uint64(len(all)) || !slices.Equal(got, all[tr.Forgotten:]) {
 			t.Errorf("of %d opens of %d steps %d are forgotten and %d are told, and these are others", len(all), steps, tr.Forgotten, len(got))
 		}
-		if len(tr.Runs) > trace.MostRuns || len(tr.Runs) == 0 {
+		if len(tr.Runs) > trace.MaxRuns || len(tr.Runs) == 0 {
 			t.Errorf("%d runs", len(tr.Runs))
 		}
 	}
@@ -101,7 +101,7 @@ func TestParseRefuses(t *testing.T) {
 		"rankfs trace 1\nsteps 5\nrun 0\n",
 		"rankfs trace 1\nsteps x\nrun 0 +0 1\n",
 		"rankfs trace 1\nsteps 9999999999999\nrun 0 +0 1\n",
-		"rankfs trace 1\nsteps 5\n" + strings.Repeat("run 0 +0 1\n", trace.MostRuns+1),
+		"rankfs trace 1\nsteps 5\n" + strings.Repeat("run 0 +0 1\n", trace.MaxRuns+1),
 	} {
 		if got, err := trace.Parse(text); err == nil {
 			t.Errorf("%.60q is read as %+v", text, got)

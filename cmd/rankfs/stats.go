@@ -15,8 +15,8 @@ import (
 	"rankfs/cmd/internal/terminal"
 )
 
-// leastInterval keeps a slip of the pen from loading the daemon.
-const leastInterval = 10 * time.Millisecond
+// minInterval keeps a slip of the pen from loading the daemon.
+const minInterval = 10 * time.Millisecond
 
 func (p *program) statsCommand() *cobra.Command {
 	var once bool
@@ -33,8 +33,8 @@ Figures are of the last ten seconds. On a terminal they are drawn over and over
 until ^C; elsewhere each time is a few lines, or one JSON value.`,
 		Args: wants(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if interval < leastInterval {
-				return usage(c, fmt.Errorf("interval %v is not a time from %v on", interval, leastInterval))
+			if interval < minInterval {
+				return usage(c, fmt.Errorf("interval %v is not a time from %v on", interval, minInterval))
 			}
 			d, err := p.daemon()
 			if err != nil {

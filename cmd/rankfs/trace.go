@@ -74,7 +74,7 @@ func readTrace(option, path string) (t trace.Trace, err error) {
 		return t, failure.Unread(option, path, err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, trace.MostText))
+	text, err := io.ReadAll(io.LimitReader(f, trace.MaxText))
 	if err != nil {
 		return t, failure.Unread(option, path, err)
 	}

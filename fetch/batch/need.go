@@ -15,12 +15,12 @@ type Need struct {
 	Steps   uint64
 }
 
-// mostLooked bounds the records, or chunks, whose sizes are added up for a Need: that
+// maxLooked bounds the records, or chunks, whose sizes are added up for a Need: that
 // takes some 50 ms where they are shuffled.
-const mostLooked = 1 << 16
+const maxLooked = 1 << 16
 
-// mostNeeded is more than any memory, and has room to be added to itself.
-const mostNeeded = 1 << 61
+// maxNeeded is more than any memory, and has room to be added to itself.
+const maxNeeded = 1 << 61
 
 // Need looks what ranks of a view need that sit in blocks of so many. Which rank reads what of
 // a step is taken to follow from positions, so nothing is divided for it.
@@ -31,13 +31,13 @@ func (v *Version) Need(view meta.View, ranks uint64) Need {
 	if c.Steps == 0 {
 		return c
 	}
-	if length, ok := v.Index.Uniform(); ok && !view.ByChunk() && float64(length)*float64(cut.Global) < mostNeeded {
+	if length, ok := v.Index.Uniform(); ok && !view.ByChunk() && float64(length)*float64(cut.Global) < maxNeeded {
 		whole := c.step(cut.Ranks, ranks, func(rank uint64) int64 { return length * int64(p.Records(rank, 0)) })
 		c.follow(whole, whole) // no step is larger than the first
 		c.Looked = c.Steps
 		return c
 	}
-	c.Looked = min(c.Steps, mostLooked/max(cut.Global, cut.Ranks))
+	c.Looked = min(c.Steps, maxLooked/max(cut.Global, cut.Ranks))
 	var first, last []int64
 	for i := range c.Looked {
 		now := c.step(cut.Ranks, ranks, func(rank uint64) (bytes int64) {
@@ -54,7 +54,7 @@ func (v *Version) Need(view meta.View, ranks uint64) Need {
 	c.follow(last, first) // of the next epoch
 	if c.Looked < c.Steps {
 		c.Largest = max(c.Largest, v.meanBatch(cut))
-		c.Bytes = max(c.Bytes, int64(min(float64(meta.WholePages(v.meanBatch(cut)))*float64(ranks), mostNeeded)))
+		c.Bytes = max(c.Bytes, int64(min(float64(meta.WholePages(v.meanBatch(cut)))*float64(ranks), maxNeeded)))
 		c.Next = 2 * c.Bytes
 	}
 	return c
@@ -85,5 +85,5 @@ func (v *Version) meanBatch(cut meta.Cut) int64 {
 	if cut.Tail != meta.TailPad {
 		step = min(step, float64(cut.N))
 	}
-	return int64(min(float64(v.Index.Bytes())*(step/float64(cut.N)/float64(cut.Ranks)), mostNeeded))
+	return int64(min(float64(v.Index.Bytes())*(step/float64(cut.N)/float64(cut.Ranks)), maxNeeded))
 }

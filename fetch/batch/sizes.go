@@ -52,9 +52,9 @@ func (s *Sizes) size(of planned, compute func() (int64, error)) (int64, error) {
 	return size, err
 }
 
-// mostMarks bounds the marks that are remembered: 8 MiB, enough for a few billion
+// maxMarks bounds the marks that are remembered: 8 MiB, enough for a few billion
 // records.
-const mostMarks = 1 << 20
+const maxMarks = 1 << 20
 
 // A batchID names a batch of a plan.
 type batchID struct {
@@ -107,12 +107,12 @@ func (a *allMarks) marks(of planned) (m *marks, done func()) {
 }
 
 // leave ends a use, and then drops unused marks, the oldest first, until the rest
-// fits mostMarks.
+// fits maxMarks.
 func (a *allMarks) leave(u *usedMarks) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u.users--
-	for e := a.mu.order.Back(); e != nil && a.mu.count > mostMarks; {
+	for e := a.mu.order.Back(); e != nil && a.mu.count > maxMarks; {
 		before, old := e.Prev(), e.Value.(*usedMarks)
 		if old.users == 0 {
 			a.mu.order.Remove(e)

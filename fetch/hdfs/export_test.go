@@ -82,8 +82,8 @@ type Places struct{ places }
 func (p *Places) Put(path string, blocks ...namenode.Block)                 { p.put(path, blocks) }
 func (p *Places) Find(path string, at int64) (b namenode.Block, known bool) { return p.find(path, at) }
 
-// MostPlaces are as many as are remembered.
-const MostPlaces = mostPlaces
+// MaxPlaces are as many as are remembered.
+const MaxPlaces = maxPlaces
 
 // Refuse says why a file of that status is not served, if it is not.
 func Refuse(path string, st namenode.Status) error { return file{path, st}.refuse() }

@@ -28,8 +28,8 @@ const (
 	// when the namenode tells it to, in reply to a heartbeat; one is sent every three
 	// seconds.
 	fresh = time.Second
-	// mostPlaces bounds the blocks that are remembered, at a kilobyte or so each.
-	mostPlaces = 10_000
+	// maxPlaces bounds the blocks that are remembered, at a kilobyte or so each.
+	maxPlaces = 10_000
 )
 
 func newPlaces() *places { return new(places) }
@@ -64,11 +64,11 @@ func (p *places) put(path string, blocks []namenode.Block) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); !now.Before(p.mu.until) || p.mu.n+len(blocks) > mostPlaces {
+	if now := time.Now(); !now.Before(p.mu.until) || p.mu.n+len(blocks) > maxPlaces {
 		p.mu.until, p.mu.known, p.mu.n = now.Add(fresh), make(map[string][]namenode.Block), 0
 	}
 	known := p.mu.known[path]
-	for _, b := range blocks[:min(len(blocks), mostPlaces)] {
+	for _, b := range blocks[:min(len(blocks), maxPlaces)] {
 		i, ok := slices.BinarySearchFunc(known, b.Off, byPlace)
 		if ok {
 			known[i] = b

@@ -74,18 +74,18 @@ func TestPlaces(t *testing.T) {
 		time.Sleep(600 * time.Millisecond)
 		is("a", 0, 0)   // the oldest is more than a second old
 		is("a", 100, 0) // and all go together
-		for i := range int64(3 * hdfs.MostPlaces) {
+		for i := range int64(3 * hdfs.MaxPlaces) {
 			p.Put("a", namenode.Block{Off: i, Size: 1, ID: uint64(i + 1)})
 		}
 		known := 0
-		for i := range int64(3 * hdfs.MostPlaces) {
+		for i := range int64(3 * hdfs.MaxPlaces) {
 			if _, ok := p.Find("a", i); ok {
 				known++
 			}
 		}
-		if known == 0 || known > hdfs.MostPlaces {
+		if known == 0 || known > hdfs.MaxPlaces {
 			t.Errorf("%d places are remembered", known)
 		}
-		is("a", 3*hdfs.MostPlaces-1, 3*hdfs.MostPlaces)
+		is("a", 3*hdfs.MaxPlaces-1, 3*hdfs.MaxPlaces)
 	})
 }

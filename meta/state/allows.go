@@ -58,7 +58,7 @@ func (t *nodes) someOperators() string {
 		}
 	}
 	all := append(up, down...)
-	return strings.Join(all[:min(len(all), mostNamed)], ", ")
+	return strings.Join(all[:min(len(all), maxNamed)], ", ")
 }
 
 // Denies says why a node may not send a command, whatever that is about, as far as this

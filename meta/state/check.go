@@ -95,8 +95,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// mostNamed bounds the operators that an error refers its reader to.
-const mostNamed = 3
+// maxNamed bounds the operators that an error refers its reader to.
+const maxNamed = 3
 
 // inUse refuses to remove what datasets are made of.
 func inUse(what string, made []string) error {
@@ -104,14 +104,14 @@ func inUse(what string, made []string) error {
 		return nil
 	}
 	more, verb := "", "is"
-	if len(made) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(made)-mostNamed)
+	if len(made) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(made)-maxNamed)
 	}
 	if len(made) > 1 {
 		verb = "are"
 	}
 	return meta.Worded(meta.ErrBusy, "%s is in use: %s%s %s made of it; remove that first: rankfs dataset rm %s",
-		what, strings.Join(made[:min(len(made), mostNamed)], ", "), more, verb, made[0])
+		what, strings.Join(made[:min(len(made), maxNamed)], ", "), more, verb, made[0])
 }
 
 // must is an error unless all is as it must be.

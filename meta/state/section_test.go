@@ -22,7 +22,7 @@ type Note struct {
 	Node, Text string
 }
 
-const mostNotes = 2
+const maxNotes = 2
 
 func (*notes) commands() []command {
 	return []command{{kind: 99, blank: blank[Note], by: owns, since: Signed}}
@@ -30,7 +30,7 @@ func (*notes) commands() []command {
 
 func (t *notes) share() sharer { return &notes{t.table.share()} }
 
-func (t *notes) over() bool { return t.len() > mostNotes }
+func (t *notes) over() bool { return t.len() > maxNotes }
 
 func (t *notes) write(f *frameWriter) {
 	for node, text := range sorted(&t.table) {
@@ -68,8 +68,8 @@ func (c *Note) check() error { return checkID(c.Node) }
 
 func (c *Note) apply(s *state) (Result, error) {
 	t := sectionOf[*notes](s)
-	if _, ok := t.get(c.Node); !ok && t.len() >= mostNotes {
-		return Result{}, fmt.Errorf("note %w: there are %d", meta.ErrBusy, mostNotes)
+	if _, ok := t.get(c.Node); !ok && t.len() >= maxNotes {
+		return Result{}, fmt.Errorf("note %w: there are %d", meta.ErrBusy, maxNotes)
 	}
 	t.set(c.Node, c.Text)
 	s.changed.cluster = true

@@ -161,7 +161,7 @@ func (p *Column) Measure(ctx context.Context) error {
 func (p *Column) measure(ctx context.Context, s Demand) ([]pieces.Piece, error) {
 	n := 1
 	if p.Own(s.Node) && p.Next > 0 && len(s.Maps) == p.Maps.Len() {
-		n = max(1, min(PartsAhead, 1+int(min(p.Next, PartsAhead)), mostPieces/2/PartsAhead/len(s.Maps)))
+		n = max(1, min(PartsAhead, 1+int(min(p.Next, PartsAhead)), maxPieces/2/PartsAhead/len(s.Maps)))
 	}
 	all, err := p.Nodes.Measure(ctx, s.Node, p.Request(s.Maps, s.Hurry), n)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // What is remembered: 1.5 MiB of pieces and slices, 24 bytes each, and as many parts as
 // readers look at at a time; the part that was measured last in any case: of 2^18 maps 6 MiB.
 const (
-	mostPieces = 1 << 16
-	mostParts  = 1 << 10
+	maxPieces = 1 << 16
+	maxParts  = 1 << 10
 )
 
 // A Name tells a part from all others there ever were.
@@ -69,7 +69,7 @@ func (m *Measured) Put(name Name, is Measurement) {
 	}
 	m.of[name] = is
 	m.in, m.n = append(m.in, name), m.n+is.entries()
-	for len(m.in) > 1 && (m.n > mostPieces || len(m.in) > mostParts) {
+	for len(m.in) > 1 && (m.n > maxPieces || len(m.in) > maxParts) {
 		m.n -= m.of[m.in[0]].entries()
 		delete(m.of, m.in[0])
 		m.in = m.in[1:]

@@ -12,8 +12,8 @@ type Loan struct {
 	open []*openmaps.Map
 }
 
-// MostLent bounds the pieces of a loan: of more, each would be opened for it and closed.
-const MostLent = openmaps.MostOpened
+// MaxLent bounds the pieces of a loan: of more, each would be opened for it and closed.
+const MaxLent = openmaps.MaxOpened
 
 // Lend begins a loan.
 func (f *Reader) Lend() *Loan { return &Loan{of: f} }

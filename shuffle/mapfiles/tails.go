@@ -16,8 +16,8 @@ import (
 	"rankfs/shuffle/pieces"
 )
 
-// mostTailed bounds the attempts of one job that are written on other nodes, and are kept here.
-const mostTailed = 256
+// maxTailed bounds the attempts of one job that are written on other nodes, and are kept here.
+const maxTailed = 256
 
 // TailTime is how long each of them is kept after something came.
 const TailTime = 30 * time.Second
@@ -135,8 +135,8 @@ func (all *Tails) add(t *Tail) error {
 	switch {
 	case all.mu.ended:
 		return fmt.Errorf("this node %w: it ends", meta.ErrUnavailable)
-	case len(all.mu.of) >= mostTailed:
-		return fmt.Errorf("this node %w: it keeps %d attempts of others already", meta.ErrBusy, mostTailed)
+	case len(all.mu.of) >= maxTailed:
+		return fmt.Errorf("this node %w: it keeps %d attempts of others already", meta.ErrBusy, maxTailed)
 	}
 	if all.mu.of == nil {
 		all.mu.of = make(map[string]*Tail)

@@ -40,8 +40,8 @@ func (d *division) weights() []int64 {
 	return all
 }
 
-// MostSpans bounds those of all divisions that are remembered: 8 MiB.
-const MostSpans = 1 << 20
+// MaxSpans bounds those of all divisions that are remembered: 8 MiB.
+const MaxSpans = 1 << 20
 
 // divisions are the divisions of stages whose parts are read, so that samples are taken once for all
 // parts. The lock guards the fields below it; samples are taken without it.
@@ -110,7 +110,7 @@ func (d *divisions) end(name divisionName, one *taken) {
 		return
 	}
 	d.in, d.n = append(d.in, name), d.n+one.spans()
-	for d.n > MostSpans {
+	for d.n > MaxSpans {
 		d.n -= d.of[d.in[0]].spans()
 		delete(d.of, d.in[0])
 		d.in = d.in[1:]

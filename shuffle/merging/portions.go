@@ -77,8 +77,8 @@ func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here
 	return err
 }
 
-// mostFetched is how many portions a merge fetches at a time.
-const mostFetched = 16
+// maxFetched is how many portions a merge fetches at a time.
+const maxFetched = 16
 
 // streams are the runs of a merge. Some portions are fetched at a time, of each run one at
 // most.
@@ -89,7 +89,7 @@ type streams struct {
 }
 
 func (all *streams) begin() {
-	for range min(mostFetched, len(all.of)) {
+	for range min(maxFetched, len(all.of)) {
 		all.work.Go(func() {
 			for s := range all.queue {
 				s.came <- s.fetch()

@@ -18,8 +18,8 @@ func newRoom(ram int64) room {
 // which may have the record that was taken last, and one that is fetched meanwhile.
 const (
 	portionsEach = 3
-	leastPortion = 16 << 10
-	mostPortion  = 4 << 20
+	minPortion   = 16 << 10
+	maxPortion   = 4 << 20
 )
 
 // large is the size up to which a part is merged at once; a larger one is merged in portions,
@@ -28,5 +28,5 @@ func (r room) large() int64 { return max(1, r.bytes/4) }
 
 // portion is the size of a portion of so many runs.
 func (r room) portion(runs int) int64 {
-	return min(mostPortion, max(leastPortion, r.large()/int64(portionsEach*max(1, runs))))
+	return min(maxPortion, max(minPortion, r.large()/int64(portionsEach*max(1, runs))))
 }

@@ -38,7 +38,7 @@ func (p *ranges) Find(ctx context.Context) (w Wanted, err error) {
 // division divides the stage by the samples of all its maps: for the part; for all parts, and
 // remembered, if they are not too many.
 func (p *ranges) division(ctx context.Context) (*division, error) {
-	if uint64(p.stage.Maps.Len())*p.stage.Parts > MostSpans {
+	if uint64(p.stage.Maps.Len())*p.stage.Parts > MaxSpans {
 		return p.sampled(ctx, p.Is().Number, 1)
 	}
 	return p.on.divisions.get(ctx, divisionName{p.stage.Number, p.stage.Generation}, func() (*division, error) { return p.sampled(ctx, 0, p.stage.Parts) })

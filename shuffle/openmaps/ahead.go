@@ -5,7 +5,7 @@ import "sync"
 // How far a disk is asked ahead of a reader of pieces of a map, and how many of the last
 // one's length may lie between where two readers of parts are.
 const (
-	mostAhead = 256 << 10
+	maxAhead  = 256 << 10
 	gapPieces = 8
 )
 
@@ -35,7 +35,7 @@ func (a *ahead) next(begin, end, size int64) (from, to int64) {
 	case end+a.further/2 <= a.end: // enough is on its way
 		return end, end
 	}
-	a.further = min(max(2*a.further, end-begin), mostAhead)
+	a.further = min(max(2*a.further, end-begin), maxAhead)
 	from, to = a.end, min(end+a.further, size)
 	a.end = max(from, to)
 	return from, a.end

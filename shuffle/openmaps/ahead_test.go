@@ -24,7 +24,7 @@ func TestAhead(t *testing.T) {
 				if from < to {
 					asked, requests = asked+to-from, requests+1
 				}
-				if to > parts*piece || to > begin+piece+mostAhead {
+				if to > parts*piece || to > begin+piece+maxAhead {
 					t.Fatalf("%d readers: byte %d to %d for a piece from %d", readers, from, to, begin)
 				}
 			}

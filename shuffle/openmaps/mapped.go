@@ -20,9 +20,9 @@ type mapped struct {
 	size  int64  // of a file in memory
 }
 
-// mostMapped bounds the files of maps that this process has mapped: the kernel lets a process
+// maxMapped bounds the files of maps that this process has mapped: the kernel lets a process
 // have 65,530 mappings, of which Go's heap needs some. Others are read.
-const mostMapped = 16384
+const maxMapped = 16384
 
 var mappings atomic.Int64
 
@@ -34,7 +34,7 @@ func newMapped(file *os.File) mapped {
 		return m
 	}
 	m.size = info.Size()
-	if mappings.Add(1) <= mostMapped {
+	if mappings.Add(1) <= maxMapped {
 		m.bytes, _ = unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	}
 	if m.bytes == nil {

@@ -57,9 +57,9 @@ func TestMapsInMemoryAreMapped(t *testing.T) {
 	if _, err := m.ReadAt(make([]byte, 4), 0); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("one that is closed: %v", err)
 	}
-	mappings.Add(mostMapped)
+	mappings.Add(maxMapped)
 	m = open("abcd")
-	mappings.Add(-mostMapped)
+	mappings.Add(-maxMapped)
 	if m.bytes != nil {
 		t.Error("there is no bound")
 	}

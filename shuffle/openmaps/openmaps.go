@@ -17,7 +17,7 @@ import (
 // What is open of maps to be read, of one job: so many at most, and each for so long after it
 // was read last.
 const (
-	MostOpened = 4096 // maps
+	MaxOpened  = 4096 // maps
 	openedTime = time.Second
 )
 
@@ -84,7 +84,7 @@ func (o *Maps) known(name string, fresh *Map) *Map {
 		if m == nil {
 			return nil
 		}
-		if !o.mu.ended && len(o.mu.of) < MostOpened && m.leavesDescriptors() {
+		if !o.mu.ended && len(o.mu.of) < MaxOpened && m.leavesDescriptors() {
 			if o.mu.of == nil {
 				o.mu.of = make(map[string]*Map)
 			}

@@ -181,16 +181,16 @@ func TestMapsThatAreNotReadAreClosed(t *testing.T) {
 
 // However many maps there are, not all of them are open, and all can be read.
 func TestNotAllMapsAreOpen(t *testing.T) {
-	o := newOpening(t, MostOpened+10)
+	o := newOpening(t, MaxOpened+10)
 	synctest.Test(t, func(t *testing.T) {
 		defer o.End()
 		open := 0
-		for i := range MostOpened + 10 {
+		for i := range MaxOpened + 10 {
 			if m := o.reads(t, i); !m.closed() {
 				open++
 			}
 		}
-		if open != MostOpened {
+		if open != MaxOpened {
 			t.Errorf("%d maps are open", open)
 		}
 	})
@@ -218,8 +218,8 @@ func TestAMapInTwoFiles(t *testing.T) {
 				}
 			}
 			if !isMapped {
-				mappings.Add(mostMapped)
-				defer mappings.Add(-mostMapped)
+				mappings.Add(maxMapped)
+				defer mappings.Add(-maxMapped)
 			}
 			var o Maps
 			m, err := o.Get("map", size, (&opening{dir: dir}).open)

@@ -23,20 +23,20 @@ const (
 	packedSlack = 4 << 10   // what a codec may write beyond a block that it cannot pack
 )
 
-// Blocks that do not lose one part in leastGain go as they are: to unpack one takes longer than
+// Blocks that do not lose one part in minGain go as they are: to unpack one takes longer than
 // to send so little. After some of them in a row one in tryEach is tried.
 const (
-	leastGain = 32
-	triedRaw  = 4
-	tryEach   = 16
+	minGain  = 32
+	triedRaw = 4
+	tryEach  = 16
 )
 
-// MostPacked is the greatest length of so many bytes when they are packed.
-func MostPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
+// MaxPacked is the greatest length of so many bytes when they are packed.
+func MaxPacked(n uint64) uint64 { return n + headBytes*(n/packedBlock+1) }
 
-// mostPacking is how many exchanges that a node begins are packed or unpacked at a time: each
+// maxPacking is how many exchanges that a node begins are packed or unpacked at a time: each
 // has memory. Those that other nodes begin package wire bounds.
-const mostPacking = 64
+const maxPacking = 64
 
 // Presses are those by which a node packs. No press is held while its holder waits.
 type Presses struct {
@@ -47,7 +47,7 @@ type Presses struct {
 // New makes as many as there are processors.
 func New() *Presses {
 	n := runtime.GOMAXPROCS(0)
-	k := &Presses{presses: make(chan *press, n), turns: turns.New(mostPacking)}
+	k := &Presses{presses: make(chan *press, n), turns: turns.New(maxPacking)}
 	for range n {
 		k.presses <- new(press)
 	}
@@ -127,7 +127,7 @@ func (p *packer) emitBlock() error {
 	block, n := p.plain[:headBytes+p.n], p.n
 	p.n = 0
 	if p.raw++; p.raw <= triedRaw || p.raw%tryEach == 0 {
-		if is := p.press(block[headBytes:]); is > 0 && is <= n-n/leastGain-1 {
+		if is := p.press(block[headBytes:]); is > 0 && is <= n-n/minGain-1 {
 			p.raw, block = 0, p.packed[:headBytes+is]
 		}
 	}

@@ -132,22 +132,22 @@ type Intake struct {
 	block     []byte // is not read yet
 }
 
-// mostPushed is how much may be pushed at once.
-const mostPushed = 1 << 40
+// maxPushed is how much may be pushed at once.
+const maxPushed = 1 << 40
 
 // Intake opens the bytes that a request pushes; it is to be closed.
 func (k *Presses) Intake(q wire.Request, is Pushed, s *wire.Stream) (*Intake, error) {
 	switch {
 	case is.Packed == meta.Uncompressed:
 		return &Intake{from: s, Bytes: q.Bytes, most: q.Bytes}, nil
-	case !is.Packed.Known(), is.Plain == 0, is.Plain > mostPushed, q.Bytes != 0:
+	case !is.Packed.Known(), is.Plain == 0, is.Plain > maxPushed, q.Bytes != 0:
 		return nil, fmt.Errorf("request to take %d bytes, packed by %d, %w", is.Plain, is.Packed, meta.ErrInvalid)
 	}
 	u, err := k.unpacker(is.Packed, is.Plain)
 	if err != nil {
 		return nil, err
 	}
-	most := MostPacked(is.Plain)
+	most := MaxPacked(is.Plain)
 	s.AtMost(most)
 	return &Intake{from: s, unpacker: u, Bytes: is.Plain, most: most}, nil
 }

@@ -78,7 +78,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 					clear(b[size/2:])
 				}
 				packed := k.packedBy(t, by, b, 1+r.IntN(2*packedBlock))
-				least, most := 0, int(MostPacked(uint64(size)))
+				least, most := 0, int(MaxPacked(uint64(size)))
 				switch {
 				case kind == "noise":
 					least = size

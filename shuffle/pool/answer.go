@@ -126,7 +126,7 @@ func (s server) sendPortions(ctx context.Context, q wire.Request, a wire.Answer)
 // answer emits what was asked for, packed if that was.
 func (s server) answer(r gathering.Request, q wire.Request, a wire.Answer, feed func(emit func([]byte) error) error) error {
 	if r.Packed != meta.Uncompressed {
-		a.AtMost(packing.MostPacked(q.Bytes))
+		a.AtMost(packing.MaxPacked(q.Bytes))
 	}
 	return s.packing.Pack(r.Packed, q.Bytes, a.Emit, feed)
 }
@@ -248,7 +248,7 @@ func (s server) takeTail(ctx context.Context, q wire.Request, from *wire.Stream)
 		return nil, err
 	case r.Generation != g.Generation:
 		return nil, fmt.Errorf("stage %s was reset: %w", g.Name, meta.ErrStale)
-	case r.At < 0 || in.Bytes == 0 || in.Bytes > mostTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
+	case r.At < 0 || in.Bytes == 0 || in.Bytes > maxTail || r.Map >= g.Numbers() || len(r.Writer) != 16:
 		return nil, fmt.Errorf("tail of map %d %w", r.Map, meta.ErrInvalid)
 	}
 	f, err := s.files(j)

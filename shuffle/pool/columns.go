@@ -64,7 +64,7 @@ func (p column) slice(ctx context.Context, piece uint64, maps state.Maps) (mergi
 // Lend implements merging.Column.
 func (p column) Lend() (here [][]byte, give func()) {
 	here = make([][]byte, len(p.Each))
-	if len(here) > mapfiles.MostLent || p.files == nil {
+	if len(here) > mapfiles.MaxLent || p.files == nil {
 		return here, func() {}
 	}
 	loan, of := p.files.maps.Lend(), mapfiles.Part{Stage: p.Stage, Number: p.Number, Whole: p.Whole}

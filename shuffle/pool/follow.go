@@ -60,8 +60,8 @@ func (p *Pool) forgetNames(ctx context.Context) {
 // at once. What could not be done it tries again after a while.
 const (
 	restTimes = 100
-	leastRest = 50 * time.Millisecond
-	mostRest  = 5 * time.Second
+	minRest   = 50 * time.Millisecond
+	maxRest   = 5 * time.Second
 	retryTime = time.Second
 )
 
@@ -71,7 +71,7 @@ func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (aga
 	for {
 		changed, begin := p.config.State.Changed(), time.Now()
 		again := task(ctx)
-		rest := min(max(restTimes*time.Since(begin), leastRest), mostRest)
+		rest := min(max(restTimes*time.Since(begin), minRest), maxRest)
 		if again {
 			rest = max(rest, retryTime)
 		}
@@ -91,12 +91,12 @@ func (p *Pool) afterChanges(ctx context.Context, task func(context.Context) (aga
 
 // rest sleeps, and does what is done soon after each change, unless it has just been done.
 func (p *Pool) rest(ctx context.Context, d time.Duration, soon func()) bool {
-	if soon == nil || d <= leastRest {
+	if soon == nil || d <= minRest {
 		return sleep(ctx, d)
 	}
 	over := time.NewTimer(d)
 	defer over.Stop()
-	for sleep(ctx, leastRest) {
+	for sleep(ctx, minRest) {
 		changed := p.config.State.Changed()
 		soon()
 		select {

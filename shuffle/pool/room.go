@@ -7,9 +7,9 @@ import (
 	"rankfs/meta/state"
 )
 
-// A node takes no more copies when less than one part in leastFree of what it has for the
+// A node takes no more copies when less than one part in minFree of what it has for the
 // pool is free, and some again when it is twice as much.
-const leastFree = 16
+const minFree = 16
 
 // Room is the number of bytes that this node has for the pool, in memory and on its disk, and whether
 // it takes no copies for now. A disk that was left alone after an error has nothing free. A guest
@@ -25,7 +25,7 @@ func (p *Pool) Room(wasFull bool) (bytes int64, full bool) {
 		bytes += most
 		free += p.local.disk.Free()
 	}
-	least := bytes / leastFree
+	least := bytes / minFree
 	if wasFull {
 		least *= 2
 	}

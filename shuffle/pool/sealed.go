@@ -185,7 +185,7 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 // Hosts of a part are those that have most of it, nearly as much as the first of them or
 // more; no more than so many.
 const (
-	mostHosts  = 8
+	maxHosts   = 8
 	nearlyMost = 0.9
 )
 
@@ -209,7 +209,7 @@ func (p *Part) Hosts() (hosts []string) {
 	}
 	slices.SortFunc(hosts, func(a, b string) int { return cmp.Or(cmp.Compare(has[b], has[a]), cmp.Compare(a, b)) })
 	for i, name := range hosts {
-		if i == mostHosts || float64(has[name]) < nearlyMost*float64(has[hosts[0]]) {
+		if i == maxHosts || float64(has[name]) < nearlyMost*float64(has[hosts[0]]) {
 			return hosts[:i]
 		}
 	}

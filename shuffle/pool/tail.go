@@ -28,8 +28,8 @@ import (
 const (
 	tailTime  = 50 * time.Millisecond // between two looks
 	tailBytes = 4 << 20               // at least so much goes at a time, so that small maps go at once
-	mostTail  = 16 << 20              // and at most so much
-	mostTails = 64                    // attempts at a time
+	maxTail   = 16 << 20              // and at most so much
+	maxTails  = 64                    // attempts at a time
 	bornTime  = time.Second           // from the open that makes a file until there is one
 )
 
@@ -67,7 +67,7 @@ func (all *tails) begin(f *files, g stage, a meta.Attempt) {
 	path := f.maps.Memory().Path(attemptPath(g.number, a))
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.mu.of[path] != nil || len(all.mu.of) >= mostTails {
+	if all.mu.of[path] != nil || len(all.mu.of) >= maxTails {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -176,7 +176,7 @@ func (all *tails) follow(ctx context.Context, f *files, t *tail) {
 			clear(t.sent)
 			return
 		}
-		n := min(end-at, mostTail)
+		n := min(end-at, maxTail)
 		if n < tailBytes {
 			if time.Since(grown) > mapfiles.TailTime { // nodes give up what they have
 				clear(t.sent)

@@ -34,7 +34,7 @@ func (g *Stage) Weigh(ctx context.Context, r *report.Report) {
 	case r.Stage.Spec.Records.Ranges && !r.Stage.Sealed:
 		r.Unweighed = errors.New("with by=range that is known once the stage is sealed")
 		return
-	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > merging.MostSpans:
+	case uint64(len(commits))*parts > maxRows, r.Stage.Spec.Records.Ranges && uint64(len(commits))*r.Stage.Spec.Pieces() > merging.MaxSpans:
 		r.Unweighed = fmt.Errorf("%d maps of %d parts are too many to add up", len(commits), parts)
 		return
 	}

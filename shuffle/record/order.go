@@ -108,12 +108,12 @@ func parseNumber(b []byte) (n number) {
 const (
 	prefixDigits = 14 // fewer than 2^47 values
 	countShift   = 48
-	mostCounted  = 1<<15 - 1
+	maxCounted   = 1<<15 - 1
 )
 
 func (n number) prefix() uint64 {
 	value, digits := uint64(0), prefixDigits
-	if len(n.integer) >= mostCounted {
+	if len(n.integer) >= maxCounted {
 		digits = 0 // those of a longer one say nothing of which is greater
 	}
 	for i := range digits {
@@ -126,7 +126,7 @@ func (n number) prefix() uint64 {
 		}
 		value = 10*value + uint64(digit-'0')
 	}
-	p := 1<<63 | uint64(min(len(n.integer), mostCounted))<<countShift | value
+	p := 1<<63 | uint64(min(len(n.integer), maxCounted))<<countShift | value
 	if n.negative {
 		return ^p
 	}

@@ -45,8 +45,8 @@ func (all Samples) key(slice int) (key []byte, some, isWhole bool) {
 // SamplesBytes is the number of bytes of the samples of a map of so many slices.
 func SamplesBytes(slices uint64) int64 { return int64(slices * sampleBytes) }
 
-// mostSamples bounds the samples that are kept of all maps; or twice as many.
-const mostSamples = 1 << 18
+// maxSamples bounds the samples that are kept of all maps; or twice as many.
+const maxSamples = 1 << 18
 
 // A Sampler keeps some samples of each map. Those of all say where parts begin.
 type Sampler struct {
@@ -67,7 +67,7 @@ type sample struct {
 // Sampler is one for so many maps, which has no samples yet. Their keys are kept in memory
 // that it is given: 32 MiB at most.
 func (s Spec) Sampler(maps int, slices uint64, memory func(bytes int64) ([]byte, error)) (*Sampler, error) {
-	step := 1 + (maps*int(slices)-1)/mostSamples
+	step := 1 + (maps*int(slices)-1)/maxSamples
 	each := (int(slices) + step - 1) / step
 	room, err := memory(int64(maps * each * sampleKey))
 	return &Sampler{spec: s, step: step, room: room, all: make([]sample, 0, maps*each)}, err

@@ -142,8 +142,8 @@ func TestGivenOffsets(t *testing.T) {
 // all records are. Both come to the same.
 func TestFewKeysAreAddedUp(t *testing.T) {
 	const (
-		records    = 12_000
-		leastTable = 2 << 10
+		records  = 12_000
+		minTable = 2 << 10
 	)
 	for _, test := range []struct {
 		keys   int
@@ -173,7 +173,7 @@ func TestFewKeysAreAddedUp(t *testing.T) {
 			if n := memory.asked[len(memory.asked)-2]; n != int64(16*test.sorted) {
 				t.Errorf("%s of %d keys: %v bytes were asked for, want %d entries", text, len(used), memory.asked, test.sorted)
 			}
-			if n := memory.most - int64(len(is.Bytes)); n > 16*records+leastTable {
+			if n := memory.most - int64(len(is.Bytes)); n > 16*records+minTable {
 				t.Errorf("%s of %d keys: %d bytes at a time beside those that are made, want %d for each record", text, len(used), n, 16)
 			}
 			parts := 3

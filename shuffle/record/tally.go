@@ -84,9 +84,9 @@ var (
 )
 
 const (
-	slotBytes  = int64(unsafe.Sizeof(slot{}))
-	leastSlots = 1 << 6
-	fullOf     = 4
+	slotBytes = int64(unsafe.Sizeof(slot{}))
+	minSlots  = 1 << 6
+	fullOf    = 4
 )
 
 // errManyKeys is that there are more keys than the table may have slots for.
@@ -98,7 +98,7 @@ const together = 16
 
 func newTally(s Spec, from []byte, memory Memory) (*tally, error) {
 	t := &tally{Spec: s, from: from, memory: memory, next: make([]slot, 0, together)}
-	return t, t.grow(leastSlots)
+	return t, t.grow(minSlots)
 }
 
 // mayHave reports whether a table of so many slots, and the one before it as long as its slots

@@ -10,9 +10,9 @@ import (
 	"rankfs/meta/wire"
 )
 
-// mostExchanges bounds the exchanges with a node at a time, each way: as many as
+// maxExchanges bounds the exchanges with a node at a time, each way: as many as
 // there are connections, so that an exchange waits here, where jobs have their shares.
-const mostExchanges = wire.Connections
+const maxExchanges = wire.Connections
 
 // Exchanges are the exchanges to other nodes, in one direction. The lock guards the table.
 type Exchanges struct {
@@ -43,7 +43,7 @@ func (e *Exchanges) of(node string) *Shares {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.to[node] == nil {
-		e.to[node] = New(mostExchanges)
+		e.to[node] = New(maxExchanges)
 	}
 	return e.to[node]
 }

@@ -68,7 +68,7 @@ func (s *Shares) Take(ctx context.Context, of Party, n, cost int64) (give func()
 // takeSoon is take for a caller that leaves, with ErrBusy, when a tick has come and none of it
 // was given back since the one before.
 func (s *Shares) takeSoon(ctx context.Context, of Party, n, cost int64, ticks <-chan time.Time) (give func(), err error) {
-	c := &request{min(n, s.all), cost, cmp.Or(of.Weight, meta.MostWeight), make(chan struct{})}
+	c := &request{min(n, s.all), cost, cmp.Or(of.Weight, meta.MaxWeight), make(chan struct{})}
 	s.ask(of.Job, c)
 	for before := s.given(); err == nil; {
 		select {

@@ -29,7 +29,7 @@ func TestSharesByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const all = 4
 		s := New(all)
-		weights := rapid.SliceOfN(rapid.Uint64Range(1, meta.MostWeight), 2, 5).Draw(t, "weights")
+		weights := rapid.SliceOfN(rapid.Uint64Range(1, meta.MaxWeight), 2, 5).Draw(t, "weights")
 		most := rapid.SliceOfN(rapid.Int64Range(1, 1000), len(weights), len(weights)).Draw(t, "most")
 		random := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
 		got, wait := make([]float64, len(weights)), make([][]*request, len(weights))
@@ -82,7 +82,7 @@ func TestSharesOfAJobThatComesLate(t *testing.T) {
 	wait := make(map[uint64][]*request)
 	ask := func(job uint64, n int) {
 		for range n {
-			c := &request{1, 10, meta.MostWeight, make(chan struct{})}
+			c := &request{1, 10, meta.MaxWeight, make(chan struct{})}
 			wait[job] = append(wait[job], c)
 			s.ask(job, c)
 		}
@@ -118,7 +118,7 @@ func TestSharesAreLeft(t *testing.T) {
 			work.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), wait)
 				defer cancel()
-				give, err := s.Take(ctx, Party{uint64(i % 7), 1 + uint64(i%meta.MostWeight)}, n, cost)
+				give, err := s.Take(ctx, Party{uint64(i % 7), 1 + uint64(i%meta.MaxWeight)}, n, cost)
 				if err != nil {
 					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Error(err)
@@ -166,7 +166,7 @@ func TestSharesThatAreStuck(t *testing.T) {
 		moving := New(1)
 		for range 20 { // of a weight that lets all of them go first
 			go func() {
-				give, err := moving.Take(t.Context(), Party{1, meta.MostWeight}, 1, 1)
+				give, err := moving.Take(t.Context(), Party{1, meta.MaxWeight}, 1, 1)
 				if err != nil {
 					t.Error(err)
 				}

@@ -77,7 +77,7 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 		if s.Aside() {
 			list = &d.AsideBatches
 		}
-		if len(*list) < control.MostListed {
+		if len(*list) < control.MaxListed {
 			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: givers(n.State, s)})
 		}
 	}
@@ -135,7 +135,7 @@ func leasesOf(m *state.Machine, view string, workers []state.Worker) []control.L
 	leases := []control.Lease{}
 	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })
 	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
-	for _, w := range held[:min(len(held), control.MostListed)] {
+	for _, w := range held[:min(len(held), control.MaxListed)] {
 		leases = append(leases, control.Lease{
 			Batch: dispatch.BatchOf(view, w.Unit), Rank: w.Rank, Host: m.HostOf(w.Node), Since: time.Unix(0, w.Since).UTC(),
 		})

@@ -160,7 +160,7 @@ func (n *shuffles) PoolStage(ctx context.Context, u control.User, name string) (
 		PoolStage: describeStage(r), Text: r.String(), Copies: r.Wanted, Nodes: []control.PoolNode{},
 		OpenMaps: first(r.Open), LostMaps: first(r.Lost), AwayMaps: first(r.Away), PartBytes: []int64{}, Waits: []control.PoolWait{},
 	}
-	if len(r.Parts) <= control.MostParts {
+	if len(r.Parts) <= control.MaxParts {
 		d.PartBytes = append(d.PartBytes, r.Parts...)
 	}
 	for _, k := range r.Nodes {
@@ -174,7 +174,7 @@ func (n *shuffles) PoolStage(ctx context.Context, u control.User, name string) (
 
 // first are as many as a list may have.
 func first[T any](list []T) []T {
-	return append([]T{}, list[:min(len(list), control.MostListed)]...)
+	return append([]T{}, list[:min(len(list), control.MaxListed)]...)
 }
 
 // MakePool makes a job, or a stage with its job, for a user.

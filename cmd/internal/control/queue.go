@@ -24,13 +24,13 @@ type Queue struct {
 type QueueDetail struct {
 	Queue
 	Nodes        []QueueNode  `json:"nodes"`
-	Leases       []Lease      `json:"leases"`            // the oldest; at most MostListed
-	AsideBatches []AsideBatch `json:"set_aside_batches"` // the first; at most MostListed
+	Leases       []Lease      `json:"leases"`            // the oldest; at most MaxListed
+	AsideBatches []AsideBatch `json:"set_aside_batches"` // the first; at most MaxListed
 	Tried        []AsideBatch `json:"tried,omitempty"`   // that were given back and may yet be set aside; likewise
 }
 
-// MostListed bounds each list of a QueueDetail.
-const MostListed = 1000
+// MaxListed bounds each list of a QueueDetail.
+const MaxListed = 1000
 
 // A QueueNode counts the work of the readers on one host. Where there were very many readers,
 // the cluster has forgotten some, and their batches are missing.

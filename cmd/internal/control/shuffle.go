@@ -60,15 +60,15 @@ type PoolStageDetail struct {
 	Text      string     `json:"text"`       // of its file state
 	Copies    int        `json:"copies"`     // of each map: as many as its spec says, or as there are hosts
 	Nodes     []PoolNode `json:"nodes"`      // that have copies
-	OpenMaps  []uint64   `json:"open_maps"`  // the first that are not committed; at most MostListed, as what follows
+	OpenMaps  []uint64   `json:"open_maps"`  // the first that are not committed; at most MaxListed, as what follows
 	LostMaps  []uint64   `json:"lost_maps"`  // of which there is no copy
 	AwayMaps  []uint64   `json:"away_maps"`  // whose copies are all on nodes that are down
-	PartBytes []int64    `json:"part_bytes"` // of each part, about if it is a range of keys; none if it is not known, or they are more than MostParts
+	PartBytes []int64    `json:"part_bytes"` // of each part, about if it is a range of keys; none if it is not known, or they are more than MaxParts
 	Waits     []PoolWait `json:"waits"`      // on this node, the longest first
 }
 
-// MostParts bounds the list of what parts weigh.
-const MostParts = 1 << 16
+// MaxParts bounds the list of what parts weigh.
+const MaxParts = 1 << 16
 
 // A PoolNode counts what a node keeps of a stage.
 type PoolNode struct {

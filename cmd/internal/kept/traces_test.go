@@ -53,7 +53,7 @@ run 0 +0 1
 func TestManyTraces(t *testing.T) {
 	long := cache.Traced{}
 	long.Steps = 1 << 30
-	for i := range uint64(trace.MostRuns) {
+	for i := range uint64(trace.MaxRuns) {
 		long.Runs = append(long.Runs, trace.Run{First: i * 7919 % long.Steps, Count: 1})
 	}
 	all := make([]cache.Traced, 100)
@@ -62,7 +62,7 @@ func TestManyTraces(t *testing.T) {
 	}
 	text := string(tracesText(all, func([16]byte) string { return "d" }))
 	told := strings.Count(text, "rankfs trace 1\n")
-	if len(text) > trace.MostText+100 || told < 5 || !strings.Contains(text, "\n# readers left out for their number: ") {
+	if len(text) > trace.MaxText+100 || told < 5 || !strings.Contains(text, "\n# readers left out for their number: ") {
 		t.Errorf("%d bytes of %d readers, at the end %q", len(text), told, text[len(text)-60:])
 	}
 	if _, err := trace.Parse(text); err != nil {

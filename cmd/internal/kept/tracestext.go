@@ -20,8 +20,8 @@ func tracesText(all []cache.Traced, view func(series [16]byte) string) []byte {
 	for i, t := range all {
 		t.View = cmp.Or(view(t.Series), fmt.Sprintf("unknown-%x", t.Series[:4]))
 		opens += t.Opens()
-		text := t.Text(opens <= trace.MostLearnt) // any user may read it, again and again
-		if b.Len()+len(text) > trace.MostText {
+		text := t.Text(opens <= trace.MaxLearnt) // any user may read it, again and again
+		if b.Len()+len(text) > trace.MaxText {
 			fmt.Fprintf(&b, "\n# readers left out for their number: %d\n", len(all)-i)
 			break
 		}

@@ -132,7 +132,7 @@ func jobOf(of *pool.Part) (j cache.Job) {
 	number, weight := of.By()
 	copy(j.ID[:], "shuffle")
 	binary.LittleEndian.PutUint64(j.ID[8:], number)
-	j.Weight = float64(weight) / meta.MostWeight
+	j.Weight = float64(weight) / meta.MaxWeight
 	return j
 }
 

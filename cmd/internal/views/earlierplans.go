@@ -18,9 +18,9 @@ type earlierPlan struct {
 	nodes state.Runs
 }
 
-// mostEarlierPlans bounds the settled plans whose readers are asked for a chunk: the epoch
+// maxEarlierPlans bounds the settled plans whose readers are asked for a chunk: the epoch
 // before, mostly, and the one before that or another job.
-const mostEarlierPlans = 2
+const maxEarlierPlans = 2
 
 // earlierPlans are the last settled plans of a dataset whose batches are chunks, without
 // that of v.
@@ -39,7 +39,7 @@ func (vs *Views) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan
 		if p.Place(vs.Ranks.Seats(settled.Nodes)) != nil {
 			continue
 		}
-		if all = append(all, earlierPlan{p, settled.Nodes}); len(all) == mostEarlierPlans {
+		if all = append(all, earlierPlan{p, settled.Nodes}); len(all) == maxEarlierPlans {
 			break
 		}
 	}

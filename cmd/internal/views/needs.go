@@ -16,7 +16,7 @@ type needKey struct {
 type needs struct {
 	mu struct {
 		sync.Mutex
-		known map[needKey]batch.Need // no more than mostNeeds
+		known map[needKey]batch.Need // no more than maxNeeds
 	}
 }
 
@@ -30,11 +30,11 @@ func (c *needs) get(k needKey, look func() batch.Need) batch.Need {
 	found = look()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.known == nil || len(c.mu.known) >= mostNeeds {
+	if c.mu.known == nil || len(c.mu.known) >= maxNeeds {
 		c.mu.known = make(map[needKey]batch.Need)
 	}
 	c.mu.known[k] = found
 	return found
 }
 
-const mostNeeds = 4096
+const maxNeeds = 4096

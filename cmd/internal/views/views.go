@@ -112,17 +112,17 @@ func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err erro
 		return v, nil, fmt.Errorf("view %q %w: the records of %s were not counted, as its batches are chunks; count them with: rankfs dataset refresh %s --records",
 			name, meta.ErrInvalid, base, base)
 	}
-	if c, most := cutOf(v, d), max(cutOf(d.Default, d).Global, mostPadded); c.Tail == meta.TailPad && c.Global > max(c.N, most) {
+	if c, most := cutOf(v, d), max(cutOf(d.Default, d).Global, maxPadded); c.Tail == meta.TailPad && c.Global > max(c.N, most) {
 		return v, nil, fmt.Errorf("view %q %w: tail=pad would fill a step of %d with the same %d records again and again: make steps of %d at most, by smaller batches or fewer ranks, or leave tail=pad out",
 			name, meta.ErrInvalid, c.Global, c.N, max(c.N, most))
 	}
 	return v, d, nil
 }
 
-// mostPadded is how many records a step that is padded may have where a dataset has fewer,
+// maxPadded is how many records a step that is padded may have where a dataset has fewer,
 // and its own steps have: a user who may look can ask for any view, and what is asked about a
 // batch, its size first, goes over all its records.
-const mostPadded = 1 << 22
+const maxPadded = 1 << 22
 
 func cutOf(v meta.View, d *catalog.Dataset) meta.Cut {
 	x := d.Version.Index
