@@ -8,6 +8,7 @@ import (
 
 	"rankfs/fetch/lmdb"
 	"rankfs/fetch/local"
+	"rankfs/fetch/splits"
 	"rankfs/fetch/stage"
 	"rankfs/fetch/uri"
 	"rankfs/meta"
@@ -56,6 +57,14 @@ func open(text string, env *Env) (Source, error) {
 		return source(env.HDFS.OpenLMDB(u.Authority, u.Path, u.DB))
 	}
 	return source(env.HDFS.Open(u.Authority, u.Path, u.As))
+}
+
+// Looks has what looks through splits for other nodes of sources that several nodes can
+// index together, by their schemes.
+func (e *Env) Looks() map[string]splits.Look {
+	return map[string]splits.Look{
+		uri.HDFS: e.HDFS.Find,
+	}
 }
 
 func openLocal(u uri.URI) (Source, error) {

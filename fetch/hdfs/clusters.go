@@ -54,8 +54,7 @@ type Clusters struct {
 	config  Config
 	host    string
 	here    []netip.Addr
-	unknown error          // why here is not known
-	finder  *splits.Finder // looks through splits for other nodes
+	unknown error // why here is not known
 
 	mu struct {
 		sync.Mutex
@@ -95,7 +94,7 @@ func New(c Config) (*Clusters, error) {
 	if err := splits.Sweep(c.Scratch); err != nil {
 		c.Log.Warn("old findings of scans stay", "directory", c.Scratch, "cause", err)
 	}
-	k := &Clusters{config: c, host: host, finder: splits.NewFinder(c.Scratch)}
+	k := &Clusters{config: c, host: host}
 	if k.here, k.unknown = ownAddresses(); k.unknown != nil {
 		c.Log.Warn("the addresses of this host are not known: which replicas are on it is told by its name alone", "host", host, "cause", k.unknown)
 	}

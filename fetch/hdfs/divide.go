@@ -7,6 +7,7 @@ import (
 	"rankfs/fetch/hdfs/namenode"
 	"rankfs/fetch/index"
 	"rankfs/fetch/splits"
+	"rankfs/fetch/uri"
 )
 
 // Divide has Scan ask other nodes to look through splits of files. The index that it
@@ -43,6 +44,7 @@ func (s *scan) addFile(i int) uint32 {
 func (s *scan) each(ctx context.Context, merge func(p split, found *splits.Findings) error) error {
 	all := splits.Scan{
 		Source:  s,
+		Scheme:  uri.HDFS,
 		Known:   func(i int) bool { _, known := s.known[i]; return known },
 		Here:    s.source.clusters.host,
 		Helpers: s.source.helpers,

@@ -18,6 +18,7 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/peers"
 	"rankfs/fetch/splits"
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/wire"
 	"rankfs/test/cluster"
@@ -51,9 +52,14 @@ func helper(t *testing.T, find peers.Finder) splits.Helper {
 			t.Error(err)
 		}
 	})
-	return splits.Helper{Host: "other", Find: func(ctx context.Context, what []byte, to io.Writer) error {
-		return peers.New(w, peers.Config{}).Find(ctx, "other", what, to)
+	return splits.Helper{Host: "other", Find: func(ctx context.Context, scheme string, what []byte, to io.Writer) error {
+		return peers.New(w, peers.Config{}).Find(ctx, "other", scheme, what, to)
 	}}
+}
+
+// finder looks through splits for other nodes as a node with such clusters does.
+func finder(k *hdfs.Clusters) *splits.Finder {
+	return splits.NewFinder("", (&fetch.Env{HDFS: k}).Looks())
 }
 
 // says is a node that answers every question with the same, found or not.
@@ -66,7 +72,7 @@ func says(numbers ...uint64) splits.Helper {
 }
 
 func answers(b []byte) splits.Helper {
-	return splits.Helper{Host: "other", Find: func(_ context.Context, _ []byte, to io.Writer) error {
+	return splits.Helper{Host: "other", Find: func(_ context.Context, _ string, _ []byte, to io.Writer) error {
 		_, err := to.Write(b)
 		return err
 	}}
@@ -115,12 +121,12 @@ func TestSplitsReadByOtherNodes(t *testing.T) {
 		nodes[i] = clusters(t, c, nil)
 	}
 	own := clusters(t, c, nil)
-	other := func(i int) splits.Helper { return helper(t, nodes[i].Find) }
-	longer := func(ctx context.Context, what []byte) (*os.File, int64, error) {
-		f, size, err := nodes[0].Find(ctx, what)
+	other := func(i int) splits.Helper { return helper(t, finder(nodes[i]).Find) }
+	longer := func(ctx context.Context, scheme string, what []byte) (*os.File, int64, error) {
+		f, size, err := finder(nodes[0]).Find(ctx, scheme, what)
 		return f, size + 100, err // breaks off in the middle
 	}
-	elsewhere := func(context.Context, []byte) (*os.File, int64, error) { return nil, 0, meta.ErrStale }
+	elsewhere := func(context.Context, string, []byte) (*os.File, int64, error) { return nil, 0, meta.ErrStale }
 	for _, as := range []string{"lines", "chunks", "sequence"} {
 		uri := "hdfs://rankfs" + dir + "/lines?as=" + as
 		if as == "sequence" {
@@ -162,11 +168,11 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 	content := bytes.Repeat([]byte("a line of 24 characters\n"), 40*block/24)
 	c.Host("data1").Put(t, path, content, 2, block)
 	var what atomic.Pointer[[]byte]
-	indexed(t, clusters(t, c, nil), "hdfs://rankfs"+path+"?as=lines", splits.Helper{Find: func(_ context.Context, q []byte, _ io.Writer) error {
+	indexed(t, clusters(t, c, nil), "hdfs://rankfs"+path+"?as=lines", splits.Helper{Find: func(_ context.Context, _ string, q []byte, _ io.Writer) error {
 		what.Store(&q)
 		return errors.ErrUnsupported
 	}})
-	k := clusters(t, c, nil)
+	k := finder(clusters(t, c, nil))
 	ask := func(change map[string]any) (int64, error) {
 		t.Helper()
 		var q map[string]any
@@ -182,7 +188,7 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
-		f, size, err := k.Find(ctx, b)
+		f, size, err := k.Find(ctx, uri.HDFS, b)
 		if err == nil {
 			f.Close()
 		}
@@ -214,7 +220,7 @@ func TestWhatANodeFindsForOthers(t *testing.T) {
 			t.Errorf("%s: found %d bytes, %v; want %v", test.name, size, err, test.is)
 		}
 	}
-	if _, _, err := k.Find(t.Context(), []byte("{")); !errors.Is(err, meta.ErrInvalid) {
+	if _, _, err := k.Find(t.Context(), uri.HDFS, []byte("{")); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("half a question: %v", err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 const (
 	callRecords uint8 = 1
 	callFile    uint8 = 2
-	callFind    uint8 = 3
+	callFind    uint8 = 3 // in HDFS
+	callFindIn  uint8 = 4 // in sources of the scheme that its first line says
 )
 
 // An ID is the SHA-256 of an index file, and so names the dataset it is of.

@@ -1,12 +1,14 @@
 package peers
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"rankfs/fetch/uri"
 	"rankfs/meta"
 	"rankfs/meta/wire"
 )
@@ -20,27 +22,40 @@ const MaxFound = 32 << 20
 const findWait = time.Second
 
 // A Finder looks through parts of sources that this node can reach, for the index that
-// another node makes. What is to be found is said in words of the source. It returns a
-// file, for the caller to close, and how long it is.
-type Finder func(ctx context.Context, what []byte) (*os.File, int64, error)
+// another node makes. What is to be found is said in words of sources of that scheme. It
+// returns a file, for the caller to close, and how long it is.
+type Finder func(ctx context.Context, scheme string, what []byte) (*os.File, int64, error)
 
-// FindFor adds to calls the one by which other nodes have this one find something.
+// FindFor adds to calls those by which other nodes have this one find something: the one of a
+// release that looks through HDFS alone, which says no scheme, and one that says it. A node of
+// that release refuses the second, and so takes no request of another source for one of HDFS.
 func FindFor(calls wire.Calls, find Finder) wire.Calls {
-	calls[callFind] = func(ctx context.Context, q wire.Request, a wire.Answer) error {
-		f, size, err := find(ctx, q.Body)
+	answer := func(ctx context.Context, scheme string, what []byte, a wire.Answer) error {
+		f, size, err := find(ctx, scheme, what)
 		if err != nil {
 			return err
 		}
 		return send(ctx, f, size, a)
 	}
+	calls[callFind] = func(ctx context.Context, q wire.Request, a wire.Answer) error {
+		return answer(ctx, uri.HDFS, q.Body, a)
+	}
+	calls[callFindIn] = func(ctx context.Context, q wire.Request, a wire.Answer) error {
+		scheme, what, _ := bytes.Cut(q.Body, []byte{'\n'})
+		return answer(ctx, string(scheme), what, a)
+	}
 	return calls
 }
 
-// Find has a node find what is said, and writes what it found to w. If that is not all
-// there is an error, which may come when a part of it was written.
-func (c *Client) Find(ctx context.Context, node string, what []byte, w io.Writer) error {
+// Find has a node find what is said of sources of a scheme, and writes what it found to w. If
+// that is not all there is an error, which may come when a part of it was written.
+func (c *Client) Find(ctx context.Context, node, scheme string, what []byte, w io.Writer) error {
 	if len(what) == 0 {
 		return fmt.Errorf("ask node %s: request to find nothing %w", node, meta.ErrInvalid)
 	}
-	return c.wire.Pull(ctx, node, wire.Request{Call: callFind, Wait: findWait, Body: what}, newStream(w, MaxFound))
+	q := wire.Request{Call: callFind, Wait: findWait, Body: what}
+	if scheme != uri.HDFS {
+		q.Call, q.Body = callFindIn, append([]byte(scheme+"\n"), what...)
+	}
+	return c.wire.Pull(ctx, node, q, newStream(w, MaxFound))
 }

@@ -24,17 +24,19 @@ type Source interface {
 }
 
 // A Helper is another node that can look through splits for the index that this node makes.
-// Find is given a request, and writes what it found to w; after an error that may be a part of
-// it. It may be called concurrently, and what it writes is to be checked as far as it can be.
+// Find is given the scheme of a source and a request, and writes what it found to w; after an
+// error that may be a part of it. It may be called concurrently, and what it writes is to be
+// checked as far as it can be.
 type Helper struct {
 	Host string
-	Find func(ctx context.Context, request []byte, w io.Writer) error
+	Find func(ctx context.Context, scheme string, request []byte, w io.Writer) error
 }
 
 // A Scan has all splits of a source looked through, here and at other nodes. What was found is
 // the same whichever of them do, or none.
 type Scan struct {
 	Source  Source
+	Scheme  string               // of the source: by it another node knows of which its requests are
 	Hosts   [][]string           // that hold a split, for each
 	Known   func(split int) bool // reports whether a split is not to be looked through
 	Here    string               // the name of this host
@@ -124,7 +126,7 @@ func (s *Scan) haveRead(ctx context.Context, d *division, node Helper) {
 		request, err := s.Source.Request(i)
 		var found *Findings
 		if err == nil {
-			found, err = s.Kept.find(i, func(w *Findings) error { return node.Find(asked, request, w.out) },
+			found, err = s.Kept.find(i, func(w *Findings) error { return node.Find(asked, s.Scheme, request, w.out) },
 				func(f *Findings) error { return s.Source.Check(i, f) })
 		}
 		if err == nil {

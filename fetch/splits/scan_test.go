@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,7 +62,7 @@ func (r *ranges) Check(split int, found *splits.Findings) error {
 // scan is one of many splits: more than are read at a time.
 func (r *ranges) scan(t *testing.T) *splits.Scan {
 	return &splits.Scan{
-		Source: r, Hosts: make([][]string, 10*runtime.NumCPU()), Known: func(int) bool { return false }, Here: "here",
+		Source: r, Scheme: "keys", Hosts: make([][]string, 10*runtime.NumCPU()), Known: func(int) bool { return false }, Here: "here",
 		Kept: splits.NewStore(t.TempDir(), "keys", "1"), Missed: func(int, string, bool, error) {},
 	}
 }
@@ -96,12 +97,15 @@ func wanted(s *splits.Scan) (all []uint64) {
 }
 
 // finds looks through splits as another node does.
-func finds(ctx context.Context, request []byte, w io.Writer) error {
-	split, err := strconv.Atoi(string(request))
-	if err != nil {
-		return err
+func finds(ctx context.Context, scheme string, request []byte, w io.Writer) error {
+	look := func(ctx context.Context, request []byte, w *splits.Findings) error {
+		split, err := strconv.Atoi(string(request))
+		if err != nil {
+			return err
+		}
+		return new(ranges).Find(ctx, split, w)
 	}
-	f, size, err := splits.NewFinder("").Find(func(w *splits.Findings) error { return new(ranges).Find(ctx, split, w) })
+	f, size, err := splits.NewFinder("", map[string]splits.Look{"keys": look}).Find(ctx, scheme, request)
 	if err != nil {
 		return err
 	}
@@ -113,24 +117,24 @@ func finds(ctx context.Context, request []byte, w io.Writer) error {
 // Whichever nodes look through the splits, well or badly or not at all: the same is found, in
 // the same order. Nothing is read here before the helper has done what it does.
 func TestScanByOtherNodes(t *testing.T) {
-	says := func(b ...byte) func(context.Context, []byte, io.Writer) error {
-		return func(_ context.Context, _ []byte, w io.Writer) error {
+	says := func(b ...byte) func(context.Context, string, []byte, io.Writer) error {
+		return func(_ context.Context, _ string, _ []byte, w io.Writer) error {
 			_, err := w.Write(b)
 			return err
 		}
 	}
-	fails := func(err error) func(context.Context, []byte, io.Writer) error {
-		return func(context.Context, []byte, io.Writer) error { return err }
+	fails := func(err error) func(context.Context, string, []byte, io.Writer) error {
+		return func(context.Context, string, []byte, io.Writer) error { return err }
 	}
 	for _, test := range []struct {
 		name  string
-		find  func(ctx context.Context, request []byte, w io.Writer) error
+		find  func(ctx context.Context, scheme string, request []byte, w io.Writer) error
 		helps bool
 	}{
 		{"it helps", finds, true},
-		{"it breaks off in the middle", func(ctx context.Context, request []byte, w io.Writer) error {
+		{"it breaks off in the middle", func(ctx context.Context, scheme string, request []byte, w io.Writer) error {
 			var all bytes.Buffer
-			if err := finds(ctx, request, &all); err != nil {
+			if err := finds(ctx, scheme, request, &all); err != nil {
 				return err
 			}
 			w.Write(all.Bytes()[:all.Len()/2])
@@ -157,11 +161,11 @@ func TestScanByOtherNodes(t *testing.T) {
 						begin()
 					}
 				}
-				s.Helpers = []splits.Helper{{Host: "there", Find: func(ctx context.Context, request []byte, w io.Writer) error {
+				s.Helpers = []splits.Helper{{Host: "there", Find: func(ctx context.Context, scheme string, request []byte, w io.Writer) error {
 					if test.helps {
 						begin()
 					}
-					return test.find(ctx, request, w)
+					return test.find(ctx, scheme, request, w)
 				}}}
 				got, err := keys(t.Context(), s)
 				if err != nil || !slices.Equal(got, wanted(s)) {
@@ -182,7 +186,7 @@ func TestScanByASilentNode(t *testing.T) {
 		begin := sync.OnceFunc(func() { close(r.begin) })
 		s := r.scan(t)
 		var given atomic.Int64
-		s.Helpers = []splits.Helper{{Find: func(ctx context.Context, _ []byte, _ io.Writer) error {
+		s.Helpers = []splits.Helper{{Find: func(ctx context.Context, _ string, _ []byte, _ io.Writer) error {
 			begin()
 			<-ctx.Done()
 			given.Add(1)
@@ -202,7 +206,7 @@ func TestKnownSplits(t *testing.T) {
 		s := r.scan(t)
 		s.Known = func(split int) bool { return few && split > 2 || split%3 == 1 }
 		asked := false
-		s.Helpers = []splits.Helper{{Find: func(context.Context, []byte, io.Writer) error {
+		s.Helpers = []splits.Helper{{Find: func(context.Context, string, []byte, io.Writer) error {
 			asked = true
 			return nil
 		}}}
@@ -270,21 +274,31 @@ func TestScanGoesOn(t *testing.T) {
 	}
 }
 
-// A node looks through so many splits for others at a time, and keeps so much for them.
+// A node looks through so many splits for others at a time, of whichever sources, and keeps so
+// much for them. Of a source that it does not know it says what to do about it.
 func TestFinder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	f := splits.NewFinder(dir)
-	none := func(*splits.Findings) error { return nil }
 	leave := make(chan struct{})
 	begun, done := make(chan struct{}), make(chan error)
+	f := splits.NewFinder(dir, map[string]splits.Look{
+		"waits": func(_ context.Context, _ []byte, w *splits.Findings) error {
+			w.Put(5)
+			begun <- struct{}{}
+			<-leave
+			return nil
+		},
+		"none": func(context.Context, []byte, *splits.Findings) error { return nil },
+		"much": func(_ context.Context, _ []byte, w *splits.Findings) error {
+			for range 4 << 20 {
+				w.Put(1 << 63)
+			}
+			return nil
+		},
+		"stale": func(context.Context, []byte, *splits.Findings) error { return meta.ErrStale },
+	})
 	for range runtime.NumCPU() {
 		go func() {
-			file, size, err := f.Find(func(w *splits.Findings) error {
-				w.Put(5)
-				begun <- struct{}{}
-				<-leave
-				return nil
-			})
+			file, size, err := f.Find(t.Context(), "waits", nil)
 			if err == nil && size != 1 {
 				err = fmt.Errorf("found %d bytes, want one", size)
 			}
@@ -293,7 +307,7 @@ func TestFinder(t *testing.T) {
 		}()
 		<-begun
 	}
-	if _, _, err := f.Find(none); !errors.Is(err, meta.ErrBusy) {
+	if _, _, err := f.Find(t.Context(), "none", nil); !errors.Is(err, meta.ErrBusy) {
 		t.Errorf("one more: %v", err)
 	}
 	close(leave)
@@ -302,17 +316,11 @@ func TestFinder(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, _, err := f.Find(func(w *splits.Findings) error {
-		for range 4 << 20 {
-			w.Put(1 << 63)
+	for scheme, want := range map[string]error{"much": meta.ErrNoSpace, "stale": meta.ErrStale, "rows": errors.ErrUnsupported, "": errors.ErrUnsupported} {
+		_, _, err := f.Find(t.Context(), scheme, nil)
+		if !errors.Is(err, want) || want == errors.ErrUnsupported && !strings.Contains(err.Error(), fmt.Sprintf("%q", scheme)+" for others: its release is older") {
+			t.Errorf("a split of %q: %v, want %v", scheme, err, want)
 		}
-		return nil
-	})
-	if !errors.Is(err, meta.ErrNoSpace) {
-		t.Errorf("very much: %v", err)
-	}
-	if _, _, err := f.Find(func(*splits.Findings) error { return meta.ErrStale }); !errors.Is(err, meta.ErrStale) {
-		t.Errorf("another version: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v is left, %v", left, err)

@@ -57,8 +57,8 @@ func (c *Catalog) helpers() (all []splits.Helper) {
 	}
 	for _, n := range c.config.State.Nodes() {
 		if n.Up && !n.Drained && n.ID != c.config.Self {
-			all = append(all, splits.Helper{Host: n.Host, Find: func(ctx context.Context, request []byte, w io.Writer) error {
-				return c.config.Find(ctx, n.ID, request, w)
+			all = append(all, splits.Helper{Host: n.Host, Find: func(ctx context.Context, scheme string, request []byte, w io.Writer) error {
+				return c.config.Find(ctx, n.ID, scheme, request, w)
 			}})
 		}
 	}

@@ -49,9 +49,9 @@ type Cluster interface {
 // A Fetch copies an index from another node to a path, whole or not at all.
 type Fetch func(ctx context.Context, node string, hash peers.ID, path string) error
 
-// A Finder has another node look through a part of a source, and writes to w what it
-// found. If it is nil no other node is asked.
-type Finder func(ctx context.Context, node string, what []byte, w io.Writer) error
+// A Finder has another node look through a part of a source of a scheme, and writes to w
+// what it found. If it is nil no other node is asked.
+type Finder func(ctx context.Context, node, scheme string, what []byte, w io.Writer) error
 
 // A Catalog is the set of registered datasets as this node serves them.
 //

@@ -36,8 +36,8 @@ func TestNodesThatAreAskedToHelp(t *testing.T) {
 		do(&state.Admit{TokenHash: hash, Node: state.Node{ID: ids[i], Host: host, Addr: host + ":1", Key: host}})
 	}
 	var asked []string
-	c := &Catalog{config: Config{State: m, Self: ids[0], Find: func(_ context.Context, node string, what []byte, _ io.Writer) error {
-		asked = append(asked, node+" "+string(what))
+	c := &Catalog{config: Config{State: m, Self: ids[0], Find: func(_ context.Context, node, scheme string, what []byte, _ io.Writer) error {
+		asked = append(asked, node+" "+scheme+" "+string(what))
 		return nil
 	}}}
 	if n := len(c.helpers()); n != 0 {
@@ -51,11 +51,11 @@ func TestNodesThatAreAskedToHelp(t *testing.T) {
 	}
 	do(signed(&state.Drain{ID: ids[2], Drained: true}))
 	for _, h := range c.helpers() {
-		if err := h.Find(t.Context(), []byte("this of "+h.Host), io.Discard); err != nil {
+		if err := h.Find(t.Context(), "keys", []byte("this of "+h.Host), io.Discard); err != nil {
 			t.Error(err)
 		}
 	}
-	if want := ids[1] + " this of other"; len(asked) != 1 || asked[0] != want {
+	if want := ids[1] + " keys this of other"; len(asked) != 1 || asked[0] != want {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 }

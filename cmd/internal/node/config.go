@@ -124,6 +124,9 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 // trust is the directory of the authority, and of what this node proves itself by.
 func (c Config) trust() string { return filepath.Join(c.State, "trust") }
 
+// indexing is the directory of what is found for indexes, of this node and of others.
+func (c Config) indexing() string { return filepath.Join(c.State, "indexing") }
+
 func (c Config) kerberos() namenode.Kerberos {
 	return namenode.Kerberos{Principal: c.Principal, Keytab: c.Keytab, Cache: c.TicketCache, Conf: c.Krb5Conf}
 }

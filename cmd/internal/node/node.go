@@ -16,6 +16,7 @@ import (
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/kept"
 	"rankfs/cmd/internal/views"
+	"rankfs/fetch"
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fs"
@@ -34,7 +35,7 @@ type node struct {
 	ends    []func() error // of the parts, the first that was built first
 	tasks   sync.WaitGroup // which end with ctx
 	member  *member
-	hdfs    *hdfs.Clusters
+	env     *fetch.Env // what sources share
 	catalog *catalog.Catalog
 	stalls  *stall.Table
 	views   *views.Views

@@ -20,11 +20,11 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/lmdb"
+	"rankfs/fetch/splits"
 	"rankfs/fs"
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
 	"rankfs/meta/stall"
-	"rankfs/shuffle/pool"
 )
 
 // Run serves a mount until ctx is done or the mount is unmounted. It calls ready once the
@@ -96,15 +96,17 @@ func (n *node) open(held tenure, a *asked) (err error) {
 // build makes the parts above the member. They do nothing yet that they are not asked for.
 func (n *node) build(socket string) (err error) {
 	c, m := n.config, n.member
-	if n.hdfs, err = hdfs.New(c.hdfs(m.called, n)); err != nil {
+	clusters, err := hdfs.New(c.hdfs(m.called, n))
+	if err != nil {
 		return err
 	}
-	n.atEnd(n.hdfs.Close)
+	n.atEnd(clusters.Close)
 	all := n.newPool()
 	if c.PoolRAM > 0 {
 		n.pool = all
 	}
-	if n.catalog, err = n.newCatalog(all); err != nil {
+	n.env = &fetch.Env{Holds: new(lmdb.Holds), HDFS: clusters, Pool: all, Mount: c.Mount}
+	if n.catalog, err = n.newCatalog(); err != nil {
 		return err
 	}
 	n.atEnd(n.catalog.Close)
@@ -168,7 +170,7 @@ func (n *node) serve(commands net.Listener) (unmounted <-chan struct{}, err erro
 func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 	h := hdfs.Config{
 		Conf: c.HadoopConf, Host: host, User: c.HDFSUser, ActFor: c.HDFSActFor, Kerberos: c.kerberos(),
-		Scratch: filepath.Join(c.State, "indexing"), Log: c.Log,
+		Scratch: c.indexing(), Log: c.Log,
 	}
 	if len(c.NVMe) > 0 {
 		h.Copies = copies{blobs.New(blobs.Config{Room: room, Folder: hdfs.CopyFolder, Suffix: hdfs.CopySuffix, Log: c.Log})}
@@ -176,11 +178,11 @@ func (c Config) hdfs(host string, room blobs.Room) hdfs.Config {
 	return h
 }
 
-func (n *node) newCatalog(p *pool.Pool) (*catalog.Catalog, error) {
+func (n *node) newCatalog() (*catalog.Catalog, error) {
 	m := n.member
 	return catalog.New(catalog.Config{
 		Dir: filepath.Join(n.config.State, "indexes"), State: m.machine, Cluster: m.group, Fetch: m.peers.Fetch, Find: m.peers.Find,
-		Self: m.group.Self(), Env: &fetch.Env{Holds: new(lmdb.Holds), HDFS: n.hdfs, Pool: p, Mount: n.config.Mount}, Owners: m.owners,
+		Self: m.group.Self(), Env: n.env, Owners: m.owners,
 		Drop: n.drop, Registered: n.registered, Log: n.config.Log,
 	})
 }
@@ -199,7 +201,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	m, c := n.member, n.config
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
-		Host: m.host, Called: m.called, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.hdfs,
+		Host: m.host, Called: m.called, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.env.HDFS,
 		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, Drop: n.drop, Log: c.Log,
 	})
 }
@@ -207,7 +209,8 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 // start runs what the parts do without being asked, once the cache is there.
 func (n *node) start(leader *dispatch.Leader) error {
 	m, ctx := n.member, n.ctx
-	if err := m.offer(store{n.views.Server(), n.catalog}, n.hdfs.Find, n.pool); err != nil {
+	finder := splits.NewFinder(n.config.indexing(), n.env.Looks())
+	if err := m.offer(store{n.views.Server(), n.catalog}, finder.Find, n.pool); err != nil {
 		return err
 	}
 	memory := watchMemory(n.config, n.cache)
