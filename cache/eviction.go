@@ -22,6 +22,7 @@ type eviction struct {
 	readers  *readers
 	strategy *strategy
 	rates    *rates
+	asked    policy.Item // what the policy is asked the worth of: it would be allocated for each question
 }
 
 // readOnce reports whether b is of no use once it was read, as it is not pinned.

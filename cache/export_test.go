@@ -38,6 +38,17 @@ func (c *Cache) Standings() (all []fair.Standing) {
 	return all
 }
 
+// EachIdle calls f with what finds the place in the order of eviction of each batch that is
+// idle, under the cache's lock.
+func (c *Cache) EachIdle(f func(place func())) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.mu.slabs.idle.all() {
+		b := c.mu.slabs.idle.at(id)
+		f(func() { c.mu.eviction.place(&b, time.Now()) })
+	}
+}
+
 // Files is how many files of memory have a descriptor.
 func (c *Cache) Files() int {
 	c.ram.mu.Lock()

@@ -35,8 +35,8 @@ func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) plac
 // worthAt is the policy's worth of keeping b in memory if its next use is at that
 // time.
 func (ev *eviction) worthAt(b *batch, next float64) float64 {
-	item := ev.item(b)
-	return ev.strategy.policy.Worth(&item, next)
+	ev.asked = ev.item(b)
+	return ev.strategy.policy.Worth(&ev.asked, next)
 }
 
 // stays reports whether the pin of b keeps it at the level that it is at.
