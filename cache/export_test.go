@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"time"
 
 	"rankfs/cache/fair"
@@ -36,6 +37,22 @@ func (c *Cache) Standings() (all []fair.Standing) {
 		}
 	}
 	return all
+}
+
+// Least is what the batch is worth that is to go first, and the least that any that is idle is
+// worth, if each is asked for.
+func (c *Cache) Least() (first, of float64, idle int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, ev := time.Now(), &c.mu.eviction
+	_, first, _ = ev.least(nil, now)
+	of = math.Inf(1)
+	for id := range c.mu.slabs.idle.all() {
+		b := c.mu.slabs.idle.at(id)
+		of = min(of, ev.worthAt(&b, ev.nextUse(&b, now)))
+		idle++
+	}
+	return first, of, idle
 }
 
 // EachIdle calls f with what finds the place in the order of eviction of each batch that is

@@ -161,14 +161,13 @@ func (ev *eviction) leastIn(heap uint8, now time.Time) (id uint32, worth float64
 		id, worth = o.least()
 		b := ev.slabs.idle.at(id)
 		next, at, comes := ev.readers.soonest(b.key, now)
-		right := ev.placeFor(&b, next, comes, now)
-		switch {
-		case right.heap == heap && comes:
+		switch right := ev.heapOf(&b, next, comes) == heap; {
+		case right && comes:
 			return id, ev.worthAt(&b, ev.time.seconds(at)), true
-		case right.heap == heap:
+		case right:
 			return id, worth, true
 		}
-		ev.slabs.idle.rank(id, right)
+		ev.slabs.idle.rank(id, ev.placeFor(&b, next, comes, now))
 	}
 	return id, worth, o.count > 0 && heap != spentHeap
 }

@@ -20,16 +20,28 @@ func (ev *eviction) place(b *batch, now time.Time) place {
 	return ev.placeFor(b, next, comes, now)
 }
 
-// placeFor is place if the reader is known that comes to b first: b is in its heap. A batch
-// that was read and that no reader comes to is spent if no other epoch has it.
+// placeFor is place if the reader is known that comes to b first.
 func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) place {
+	heap := ev.heapOf(b, next, comes)
 	switch {
 	case comes:
-		return place{next.reader.heap, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
-	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared:
-		return place{spentHeap, ev.time.seconds(b.last)}
+		return place{heap, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
+	case heap == spentHeap:
+		return place{heap, ev.time.seconds(b.last)}
 	}
-	return place{ev.readers.tenants.heap(b.series), ev.worthAt(b, ev.guess(b, now))}
+	return place{heap, ev.worthAt(b, ev.guess(b, now))}
+}
+
+// heapOf is the heap of b if the reader is known that comes to it first: that reader's. A
+// batch that was read and that no reader comes to is spent if no other epoch has it.
+func (ev *eviction) heapOf(b *batch, next use, comes bool) uint8 {
+	switch {
+	case comes:
+		return next.reader.heap
+	case !b.packed && b.opened && ev.readOnce(b) && !b.series.Shared:
+		return spentHeap
+	}
+	return ev.readers.tenants.heap(b.series)
 }
 
 // worthAt is the policy's worth of keeping b in memory if its next use is at that
