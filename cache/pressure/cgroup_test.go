@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta/mountinfo"
+	"rankfs/test/eventually"
 )
 
 const (
@@ -152,15 +154,14 @@ func removeLeft(mount string) {
 
 // remove removes a group, which takes the kernel a moment after its last
 // process has ended.
-func remove(group string) (err error) {
-	for range 60_000 {
-		for _, dir := range []string{filepath.Join(group, "inner"), group} {
-			err = unix.Rmdir(dir)
+func remove(group string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return eventually.Until(ctx, func() error {
+		_ = unix.Rmdir(filepath.Join(group, "inner"))
+		if err := unix.Rmdir(group); err != nil && err != unix.ENOENT {
+			return &os.PathError{Op: "remove", Path: group, Err: err}
 		}
-		if err == nil || err == unix.ENOENT {
-			return nil
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return &os.PathError{Op: "remove", Path: group, Err: err}
+		return nil
+	})
 }

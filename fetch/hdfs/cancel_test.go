@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"rankfs/fetch"
 	"rankfs/fetch/hdfs"
 	"rankfs/test/cluster"
+	"rankfs/test/eventually"
 	"rankfs/test/sourcetest"
 )
 
@@ -36,10 +36,8 @@ func TestGivenUp(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			at := k.Stats().Bytes + uint64(i<<14)
 			go func() {
-				for k.Stats().Bytes <= at && ctx.Err() == nil {
-					time.Sleep(10 * time.Microsecond)
-				}
-				cancel()
+				defer cancel()
+				_ = eventually.Until(ctx, comesTo(k, at+1))
 			}()
 			got, err := readAll(d, ctx)
 			switch {

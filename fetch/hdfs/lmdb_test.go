@@ -319,10 +319,8 @@ func interrupt(t *testing.T, k *hdfs.Clusters, path string, size int) int64 {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		for k.Stats().Bytes < uint64(size/3) && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		defer cancel()
+		_ = eventually.Until(ctx, comesTo(k, uint64(size/3)))
 	}()
 	src := open(t, k, path, "a")
 	defer src.Close()
@@ -330,6 +328,16 @@ func interrupt(t *testing.T, k *hdfs.Clusters, path string, size int) int64 {
 		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	return int64(k.Stats().Bytes)
+}
+
+// comesTo says that not so many bytes have come yet, as long as that is so.
+func comesTo(k *hdfs.Clusters, bytes uint64) func() error {
+	return func() error {
+		if now := k.Stats().Bytes; now < bytes {
+			return fmt.Errorf("%d of %d bytes have come", now, bytes)
+		}
+		return nil
+	}
 }
 
 // What a crash of the machine left half written is found out.
