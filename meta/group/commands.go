@@ -107,7 +107,13 @@ func (c *commands) attempt(ctx context.Context, by state.Sender, command state.C
 		if leader == c.config.Self.ID {
 			return errNoLeader // it has led
 		}
-		return c.calls.ask(ctx, leader, callApply, data, &a)
+		if err := c.calls.ask(ctx, leader, callApply, data, &a); err != nil {
+			return err
+		}
+		if err := a.Result.Check(command); err != nil {
+			return unavailable(ctx, leader, err)
+		}
+		return nil
 	})
 	return a, err
 }

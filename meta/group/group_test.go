@@ -39,8 +39,9 @@ type node struct {
 	life     uint64 // zero: another one each time it is started
 	speaks   int    // zero: the newest version of commands
 	opened   atomic.Pointer[Group]
-	fragile  bool     // its log is on a disk that forgets and fails
-	disk     *platter // of a fragile node
+	spoils   func(applied) any // what it answers to a node that sends a command; nil: what came of that
+	fragile  bool              // its log is on a disk that forgets and fails
+	disk     *platter          // of a fragile node
 }
 
 // quick has a cluster of one process notice soon what it waits for, but patient with

@@ -16,9 +16,10 @@ type spoken struct {
 	Data []byte
 }
 
-// speaker answers that call for a node that is being opened.
+// speaker answers that call for a node that is being opened, and with others' answers if these
+// are spoiled.
 func (n *node) speaker() map[string]Handler {
-	return map[string]Handler{callSpeak: func(ctx context.Context, _ string, request json.RawMessage) (any, error) {
+	all := map[string]Handler{callSpeak: func(ctx context.Context, _ string, request json.RawMessage) (any, error) {
 		g := n.opened.Load()
 		if g == nil || !g.Leads() {
 			return nil, errNoLeader
@@ -33,6 +34,20 @@ func (n *node) speaker() map[string]Handler {
 		}
 		return g.executor.apply(ctx, s.By, c)
 	}}
+	if n.spoils != nil {
+		all[callApply] = func(ctx context.Context, from string, request json.RawMessage) (any, error) {
+			g := n.opened.Load()
+			if g == nil {
+				return nil, errNoLeader
+			}
+			a, err := g.commands.serveApply(ctx, from, request)
+			if err != nil {
+				return nil, err
+			}
+			return n.spoils(a.(applied)), nil
+		}
+	}
+	return all
 }
 
 // speak has the leader execute a command as if a node had sent it, once.

@@ -3,6 +3,9 @@ package state
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+
+	"rankfs/meta"
 )
 
 // A Command is one change of the machine: a pointer to one of the structs that the
@@ -10,7 +13,8 @@ import (
 // has, as well, what of these it wants:
 //   - about, the node that it is about, which may send it;
 //   - denies, why a node may not send it, beside its role;
-//   - since, the version in which it can be said first for what it has.
+//   - since, the version in which it can be said first for what it has;
+//   - comesTo, whether a result has what its sender reads of it.
 type Command interface {
 	entry() *Entry
 	check() error // what is wrong with it whatever the state
@@ -61,6 +65,14 @@ func (r Result) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler. Which section it is of shows when it is read.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	r.is = json.RawMessage(bytes.Clone(text))
+	return nil
+}
+
+// Check says why a result that was sent cannot be what a command came to, if so.
+func (r Result) Check(c Command) error {
+	if of, is := c.(interface{ comesTo(Result) bool }); is && !of.comesTo(r) {
+		return fmt.Errorf("result of a command %w: it lacks what the command comes to", meta.ErrCorrupt)
+	}
 	return nil
 }
 

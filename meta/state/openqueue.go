@@ -35,6 +35,9 @@ type queueResult struct{ Queue *Queue }
 // Queue is the queue as it is now, of OpenQueue and ResetQueue.
 func (r Result) Queue() *Queue { return came[queueResult](r).Queue }
 
+func (c *OpenQueue) comesTo(r Result) bool  { return r.Queue() != nil }
+func (c *ResetQueue) comesTo(r Result) bool { return r.Queue() != nil }
+
 func (c *OpenQueue) apply(s *state) (Result, error) {
 	v, err := checkView(c.View)
 	if err != nil {

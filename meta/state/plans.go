@@ -127,6 +127,8 @@ type planResult struct{ Plan *SettledPlan }
 // Plan is the plan that is settled now, of Settle.
 func (r Result) Plan() *SettledPlan { return came[planResult](r).Plan }
 
+func (c *Settle) comesTo(r Result) bool { return r.Plan() != nil }
+
 func (c *Settle) apply(s *state) (Result, error) {
 	dataset, _, _ := meta.SplitView(c.View)
 	d, err := s.datasets().at(dataset, c.Generation)

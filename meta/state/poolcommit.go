@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 
 	"rankfs/meta"
 )
@@ -32,6 +33,11 @@ func (c *CommitMaps) check() error {
 		}
 	}
 	return nil
+}
+
+func (c *CommitMaps) comesTo(r Result) bool {
+	all := r.Maps()
+	return len(all) == c.Maps.Len() && !slices.ContainsFunc(all, func(one Committed) bool { return one.Commit == nil && one.Error == nil })
 }
 
 func (c *CommitMaps) apply(s *state) (Result, error) {

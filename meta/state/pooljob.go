@@ -25,6 +25,8 @@ func (c *MakeJob) check() error {
 	return first(meta.CheckName(c.Name), checkID(c.Node), must(c.Quota >= 0, meta.ErrInvalid))
 }
 
+func (c *MakeJob) comesTo(r Result) bool { return r.Job() != nil }
+
 func (c *MakeJob) apply(s *state) (Result, error) {
 	p := s.pool()
 	if j, ok := p.jobs.get(c.Name); ok {

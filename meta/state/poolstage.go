@@ -21,6 +21,8 @@ func (c *MakeStage) check() error {
 	return first(meta.CheckName(c.Job), meta.CheckName(c.Name))
 }
 
+func (c *MakeStage) comesTo(r Result) bool { return r.Stage() != nil }
+
 func (c *MakeStage) apply(s *state) (Result, error) {
 	p := s.pool()
 	j, err := p.named(c.Job, c.Number)

@@ -3,10 +3,12 @@ package state_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
+	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
@@ -42,6 +44,9 @@ func TestFormOfResults(t *testing.T) {
 		if err := json.Unmarshal([]byte(text(r)), &read); err != nil || text(read) != text(r) {
 			t.Errorf("%T: %s is read as %s (%v)", command, text(r), text(read), err)
 		}
+		if err := read.Check(command); err != nil {
+			t.Errorf("%T: %s: %v", command, text(r), err)
+		}
 	}
 	const file = "testdata/signed/results"
 	if *update {
@@ -70,6 +75,36 @@ func TestResultsAreOfOneSection(t *testing.T) {
 	for name, r := range map[string]state.Result{"here": here, "sent": sent, "nothing": {}, "wrong": wrong} {
 		if r.Plan() != nil || r.Maps() != nil || r.Before() != "" || (name == "nothing" || name == "wrong") && r.Queue() != nil {
 			t.Errorf("%s: %s is a result of others", name, text(r))
+		}
+	}
+}
+
+// A result that lacks what the sender of its command reads of it is refused, whatever it has instead.
+func TestResultsThatLackSomething(t *testing.T) {
+	commits := &state.CommitMaps{Maps: state.MapsByStage{{Stage: 1, Maps: state.Commits{{Map: 1}, {Map: 2}}}}}
+	for _, tt := range []struct {
+		command state.Command
+		results []string
+	}{
+		{&state.OpenQueue{}, []string{`{}`, `{"Queue":null}`, `{"Queue":5}`, `{"Plan":{}}`}},
+		{&state.ResetQueue{}, []string{`{}`, `null`, `7`, `{"Queue":"x"}`}},
+		{&state.Settle{}, []string{`{}`, `{"Plan":[]}`, `{"Queue":{}}`}},
+		{&state.TakeUnit{}, []string{`{}`, `{"Step":null}`}},
+		{&state.MakeJob{}, []string{`{}`, `{"Stage":{}}`}},
+		{&state.MakeStage{}, []string{`{}`, `{"Job":{}}`}},
+		{commits, []string{`{}`, `{"Maps":[]}`, `{"Maps":[{"Commit":{}}]}`, `{"Maps":[{"Commit":{}},{}]}`, `{"Maps":[{"Commit":{}},null]}`}},
+	} {
+		for _, text := range tt.results {
+			var r state.Result
+			if err := json.Unmarshal([]byte(text), &r); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Check(tt.command); !errors.Is(err, meta.ErrCorrupt) {
+				t.Errorf("%T: %s: %v", tt.command, text, err)
+			}
+		}
+		if err := (state.Result{}).Check(tt.command); !errors.Is(err, meta.ErrCorrupt) {
+			t.Errorf("%T: nothing: %v", tt.command, err)
 		}
 	}
 }

@@ -37,6 +37,8 @@ type unitResult struct {
 // Taken is what was taken and finished, of TakeUnit.
 func (r Result) Taken() *TakenUnit { return came[unitResult](r).Taken }
 
+func (c *TakeUnit) comesTo(r Result) bool { return r.Taken() != nil }
+
 func (c *TakeUnit) apply(s *state) (Result, error) {
 	q, err := s.queues().opened(c.View)
 	if err != nil {
