@@ -133,8 +133,8 @@ func (p *Place) Writable() error {
 	return nil
 }
 
-// Probe reports whether the path still leads to the place, and the disk answers.
-func (p *Place) Probe() error {
+// There reports whether the path still leads to the place.
+func (p *Place) There() error {
 	info, err := os.Stat(p.Root.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrGone
@@ -144,6 +144,14 @@ func (p *Place) Probe() error {
 	}
 	if dev, ino := identity(info); dev != p.Dev || ino != p.ino {
 		return ErrGone
+	}
+	return nil
+}
+
+// Probe is There, and reports whether the disk answers.
+func (p *Place) Probe() error {
+	if err := p.There(); err != nil {
+		return err
 	}
 	f, err := p.Root.Open(".")
 	if err != nil {

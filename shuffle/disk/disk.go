@@ -51,8 +51,12 @@ const (
 	patience     = 30 * time.Second
 )
 
-// ErrSilent is for work on a disk that does not answer.
-var ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle pool does not answer: try once more when it does")
+var (
+	// ErrSilent is for work on a disk that does not answer.
+	ErrSilent = meta.Worded(context.DeadlineExceeded, "the disk of the shuffle pool does not answer: try once more when it does")
+	// ErrGone is for what is not found while the directory is gone: it may be there when that is back.
+	ErrGone = meta.Worded(meta.ErrUnavailable, "disk of the shuffle pool: %w", diskdir.ErrGone)
+)
 
 // Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
 // same one: each has its own below that.
@@ -238,12 +242,20 @@ func (d *Disk) answer(err error) error {
 }
 
 // Ask is what a system call says that reads the disk, if that answers. Where d is nil, the caller
-// makes the call itself. A file that is opened too late is closed with the garbage.
+// makes the call itself. A file that is opened too late is closed with the garbage. Of a directory
+// that is gone it is not known what is not there, and it is left alone.
 func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (T, error) {
 	if d == nil {
 		return call()
 	}
-	says, err := slowdisk.Run(ctx, &d.asks, patience, slowdisk.Once(call), nil)
+	says, err := slowdisk.Run(ctx, &d.asks, patience, slowdisk.Once(func() (T, error) {
+		says, err := call()
+		if errors.Is(err, fs.ErrNotExist) && d.place.There() == diskdir.ErrGone {
+			d.Failed(ErrGone)
+			err = ErrGone
+		}
+		return says, err
+	}), nil)
 	if err == slowdisk.ErrRefused { // since it did not answer before
 		err = ErrSilent
 	}
@@ -281,3 +293,13 @@ func (d *Disk) forget(dir string) {
 
 // ErrFull is what a disk says that takes nothing.
 var ErrFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
+
+var errFullGone = meta.Worded(ErrFull, "disk of the shuffle pool: %w", diskdir.ErrGone)
+
+// Full is ErrFull, and says of a directory that is gone that it is.
+func (d *Disk) Full() error {
+	if errors.Is(d.health.Suspended(), diskdir.ErrGone) {
+		return errFullGone
+	}
+	return ErrFull
+}

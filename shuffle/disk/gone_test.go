@@ -21,7 +21,11 @@ func TestADirectoryThatIsGone(t *testing.T) {
 		var log bytes.Buffer
 		d := newDisk(t, slog.New(slog.NewTextHandler(&log, nil)))
 		dir := d.place.Root.Name()
-		if d.Failed(fs.ErrNotExist) || d.Free() != 1<<20 {
+		look := func() error {
+			_, err := Ask(t.Context(), d, func() (fs.FileInfo, error) { return os.Lstat(dir + "/file") })
+			return err
+		}
+		if d.Failed(fs.ErrNotExist) || d.Free() != 1<<20 || !errors.Is(look(), fs.ErrNotExist) {
 			t.Error("it fails as something else is not there")
 		}
 		for _, other := range []bool{false, true} {
@@ -38,6 +42,12 @@ func TestADirectoryThatIsGone(t *testing.T) {
 			if !d.Failed(fs.ErrNotExist) || d.Free() > 0 || d.Take(1) {
 				t.Errorf("it is gone, and %d bytes are free", d.Free())
 			}
+			if err := look(); err != ErrGone {
+				t.Errorf("it is gone, and of a file there it is said: %v", err)
+			}
+			if err := d.Full(); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "bring it back") {
+				t.Errorf("it is gone, and takes nothing: %v", err)
+			}
 			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"-away", dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -45,6 +55,9 @@ func TestADirectoryThatIsGone(t *testing.T) {
 			job, err := d.Job(7)
 			if err != nil || d.Free() != 1<<20 {
 				t.Fatalf("it is back: %v, %d bytes are free", err, d.Free())
+			}
+			if err := look(); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it is back, and of a file that is not there it is said: %v", err)
 			}
 			job.Close()
 		}

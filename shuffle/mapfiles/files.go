@@ -65,7 +65,7 @@ func (f *Files) Room(lasting bool, bytes int64) error {
 	case f.disk != nil && f.disk.disk.Free() >= disk.Blocks(bytes):
 		return nil
 	case lasting:
-		return disk.ErrFull
+		return f.disk.disk.Full()
 	case f.memory.ram.Free() < bytes:
 		return memory.ErrNoRoom
 	}
@@ -80,7 +80,7 @@ var errNone = meta.Worded(meta.ErrNoSpace, "the stage has ack=durable, and this 
 func (f *Files) Take(ctx context.Context, lasting bool, name string, t pieces.Table, r io.Reader) error {
 	switch {
 	case f.disk != nil:
-		if err := f.disk.put(ctx, name, t, r, lasting); err != disk.ErrFull || lasting {
+		if err := f.disk.put(ctx, name, t, r, lasting); !errors.Is(err, disk.ErrFull) || lasting {
 			return err
 		}
 	case lasting:

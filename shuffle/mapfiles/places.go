@@ -28,7 +28,8 @@ func (p *places) all() []Store {
 	return all
 }
 
-// Has reports whether a map is here. It is not known while the disk does not answer.
+// Has reports whether a map is here. It is not known while the disk does not answer, or its
+// directory is gone.
 func (p *places) Has(ctx context.Context, stage uint64, c state.Commit) (has bool, err error) {
 	name := Path(stage, c)
 	for _, s := range p.all() {
@@ -36,7 +37,7 @@ func (p *places) Has(ctx context.Context, stage uint64, c state.Commit) (has boo
 		switch {
 		case err == nil:
 			return size == c.Size || s.hasTail(name, size, c), nil
-		case err == disk.ErrSilent || ctx.Err() != nil:
+		case err == disk.ErrSilent || err == disk.ErrGone || ctx.Err() != nil:
 			return false, err
 		}
 	}

@@ -69,12 +69,15 @@ func beside(lasting bool, one func() error, other func(done func() error) error)
 func (s Store) place(w *slowdisk.Work, name string, size int64, r io.Reader, lasting bool, with func() error) (err error) {
 	if s.disk != nil {
 		if !s.disk.Take(disk.Blocks(size)) {
-			return disk.ErrFull
+			return s.disk.Full()
 		}
 		defer func() {
-			if err != nil {
-				s.disk.Give(disk.Blocks(size))
-				s.disk.Failed(err)
+			if err == nil {
+				return
+			}
+			s.disk.Give(disk.Blocks(size))
+			if s.disk.Failed(err) && errors.Is(err, fs.ErrNotExist) { // which is not said of the attempt
+				err = disk.ErrGone
 			}
 		}()
 	} else {

@@ -103,7 +103,7 @@ func (t *Tail) add(n int64, r io.Reader) error {
 		defer in.End()
 		r = in
 	} else if !d.Take(disk.Blocks(t.has+n) - disk.Blocks(t.has)) {
-		return disk.ErrFull
+		return d.Full()
 	}
 	t.has += n
 	got, err := pieces.Copy(io.NewOffsetWriter(t.file, t.has-n), r)

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/meta"
 	"rankfs/meta/state"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/gathering"
 	"rankfs/shuffle/merging"
 	"rankfs/shuffle/pieces"
@@ -89,7 +90,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 		if err != nil {
 			err = pool.copies.suspect(ctx, f, g.number, c, err)
 		}
-		if err != nil && !errors.Is(err, meta.ErrCorrupt) {
+		if err != nil && !errors.Is(err, meta.ErrCorrupt) && !errors.Is(err, disk.ErrGone) {
 			return nil, err
 		}
 	}

@@ -104,7 +104,7 @@ func (s *sealing) close() error {
 func (s *sealing) name(ctx context.Context, c state.Commit, lasting bool) error {
 	to := mapfiles.Path(s.stage, c)
 	has, err := s.files.maps.Has(ctx, s.stage, c)
-	if ctx.Err() != nil || err != nil && lasting {
+	if ctx.Err() != nil || lasting && err != nil && err != disk.ErrGone { // which says why it takes nothing
 		return cmp.Or(ctx.Err(), err)
 	}
 	s.named = !has && err == nil

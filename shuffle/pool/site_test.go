@@ -62,6 +62,7 @@ type member struct {
 	id   string
 	dir  string
 	ram  int64
+	disk pool.Disk
 	dial wire.Dial
 	wire *wire.Client
 	stop func() // ends its daemon, and leaves its files
@@ -126,7 +127,7 @@ func (m *member) start() {
 		self = ""
 	}
 	m.Pool = pool.New(pool.Config{
-		Dir: m.dir, RAM: m.ram, Guest: m.guest, State: watched{m.site.machine, m}, Cluster: m, Member: m, Wire: client,
+		Dir: m.dir, RAM: m.ram, Disk: m.disk, Guest: m.guest, State: watched{m.site.machine, m}, Cluster: m, Member: m, Wire: client,
 		Nodes: func() []placement.Node { return m.site.up(self) },
 		Hosts: func() int { return pool.Hosts(m.site.machine.Nodes()) },
 		Log:   slog.New(m.site.log),

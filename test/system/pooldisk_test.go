@@ -215,25 +215,46 @@ func (n *node) beginJob(name string) {
 
 // A directory of the pool that is gone is done without, as a disk that fails: that is logged, jobs
 // begin in memory, what is to last is not committed, and nothing is written to what has its path now.
+// No map there is taken for lost: it is read again when the directory is back. So it is the second
+// time, too.
 func TestADirectoryOfThePoolIsGone(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
 	n := newNode(t).startPool("--pool-nvme", disk+"/pool:16MiB")
-	sh(t, `mkdir -p "$1/shuffle/lasts/s"; cd "$1/shuffle/lasts/s"; echo maps=1 ack=durable >spec; echo words >.map-000000.0
-		mv "$2/pool" "$2/away"; mkdir "$2/pool"`, n.mount, disk)
-	commit := func() result {
-		return command(t, "mv", n.mount+"/shuffle/lasts/s/.map-000000.0", n.mount+"/shuffle/lasts/s/map-000000")
+	stage := n.mount + "/shuffle/lasts/s"
+	sh(t, `mkdir -p "$1"; cd "$1"; echo 'maps=3 copies=1 ack=durable' >spec
+		for m in 0 1 2; do echo "words $m" >.map-00000$m.0; done
+		for m in 0 1; do mv .map-00000$m.0 map-00000$m; done`, stage)
+	for i, is := range []string{"another directory has its path", "nothing has its path"} {
+		sh(t, `mv "$1/pool" "$1/away"`, disk)
+		if i == 0 {
+			sh(t, `mkdir "$1/pool"`, disk)
+		}
+		for range 2 {
+			if r := command(t, "mv", stage+"/.map-000002.0", stage+"/map-000002"); r.code == 0 || !strings.Contains(r.err, "No space left") {
+				t.Errorf("%s, and a map that is to last is committed: %v", is, r)
+			}
+		}
+		if n.logged("commit .map-000002.0", "the directory is gone, or something else is mounted there; bring it back") == 0 {
+			t.Errorf("%s, and the log does not say why no map is committed", is)
+		}
+		if r := command(t, "cat", fmt.Sprintf("%s/map-00000%d", stage, i)); r.code == 0 || !strings.Contains(r.err, "No route to host") {
+			t.Errorf("%s, and a map there is read: %v", is, r)
+		}
+		n.beginJob(fmt.Sprint("gone", i)) // after which the daemon looks at what it has
+		if i == 0 {
+			if got := sh(t, `ls -A "$1/pool"; rmdir "$1/pool"`, disk); got != "" {
+				t.Errorf("in another directory of its path there is %q", got)
+			}
+		}
+		sh(t, `mv "$1/away" "$1/pool"`, disk)
+		if got := sh(t, `cat "$1"`, fmt.Sprintf("%s/map-00000%d", stage, i)); got != fmt.Sprintf("words %d\n", i) {
+			t.Errorf("it is back, and a map there is %q", got)
+		}
 	}
-	if r := commit(); r.code == 0 {
-		t.Error("a map that is to last is committed")
-	}
-	if r := commit(); r.code == 0 || !strings.Contains(r.err, "No space left") {
-		t.Errorf("once it is known: %v", r)
-	}
-	n.beginJob("gone")
 	n.loggedOnce("pool-nvme directory suspended", "the directory is gone, or something else is mounted there")
-	if got := sh(t, `ls -A "$1/pool"`, disk); got != "" {
-		t.Errorf("in another directory of its path there is %q", got)
+	if n := n.logged("is lost on this node"); n > 0 {
+		t.Errorf("the log says of %d maps that they are lost", n)
 	}
 }
 
