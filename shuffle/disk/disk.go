@@ -81,8 +81,11 @@ func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) 
 	}
 	var err error
 	d.place, err = slowdisk.Run(context.Background(), &d.health.Disk, openPatience, open, func(late *diskdir.Place) { late.Close() })
-	if err == slowdisk.ErrSilent {
+	switch {
+	case err == slowdisk.ErrSilent:
 		err = ErrSilent
+	case errors.Is(err, meta.ErrBusy): // other nodes have other places there
+		err = meta.Worded(meta.ErrBusy, "a rankfs that has the id of this node, %s, uses it; unmount that, or, if its state directory is a copy of this one's, name an empty one with --state", self)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err) // the place goes with the garbage

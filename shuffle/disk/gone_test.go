@@ -74,7 +74,7 @@ func TestTwoDaemons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(at, 1<<20, "00000000000000aa", log); !errors.Is(err, meta.ErrBusy) {
+	if _, err := Open(at, 1<<20, "00000000000000aa", log); !errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), "a rankfs that has the id of this node, 00000000000000aa, uses it; unmount that") {
 		t.Errorf("two have one: %v", err)
 	}
 	other, err := Open(at, 1<<20, "00000000000000bb", log)

@@ -95,7 +95,7 @@ commit "$1/safe" 0 one; commit "$1/safe" 1 two; commit "$1/weak" 0 three`, job)
 		t.Errorf("got %q", got)
 	}
 	n.Kill()
-	sh(t, `for m in $(grep -o "$1/pool/[0-9]*" /proc/self/mounts); do umount "$m"; done`, n.state)
+	n.forgetMemory()
 	n.start(options...)
 	// The job is not opened before the daemon has looked at what it has: at stages by name.
 	eventually.Within(t, waitTime, "the other map is lost", func() bool { return n.logged("is lost on this node", "stage=weak") > 0 })
@@ -256,6 +256,59 @@ func TestADirectoryOfThePoolIsGone(t *testing.T) {
 	if n := n.logged("is lost on this node"); n > 0 {
 		t.Errorf("the log says of %d maps that they are lost", n)
 	}
+}
+
+// A directory of the pool that a daemon of the same node has already, which began on a copy of its
+// state, is refused to another: it is said what to do, and nothing is mounted. When that daemon has ended
+// the next one begins, and has what was committed before; and so it is when that fails in turn.
+func TestADirectoryOfThePoolIsInUse(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	options := []string{"--pool-ram", "16MiB", "--pool-nvme", disk + ":64MiB"}
+	n := newNode(t).startPool(options...)
+	stage := n.mount + "/shuffle/job/s"
+	commit := func(i int) {
+		sh(t, `echo "words $2" >"$1/.map-00000$2.0"; mv "$1/.map-00000$2.0" "$1/map-00000$2"`, stage, fmt.Sprint(i))
+	}
+	sh(t, `mkdir -p "$1"; echo 'maps=3 copies=1 ack=durable' >"$1/spec"`, stage)
+	commit(0)
+	want := "words 0\n"
+	for i, how := range []string{"--private", "--background"} {
+		n.Kill()
+		n.forgetMemory()
+		holder := newNode(t)
+		sh(t, `cp -a "$1" "$2"`, n.state, holder.state)
+		holder.start(options...)
+		r := n.refused(append(options, how)...)
+		for _, word := range []string{disk, "a rankfs that has the id of this node", "unmount that"} {
+			if r.code != 4 || !strings.Contains(r.err, word) {
+				t.Errorf("failure %d, %s: %v, want exit 4 and %q", i, how, r, word)
+			}
+		}
+		if left := mountsBelow(n.dir); len(left) > 0 {
+			t.Errorf("failure %d, %s: it was refused, and left %v", i, how, left)
+		}
+		holder.stop()
+		holder.forgetMemory()
+		n.start(options...)
+		if got := sh(t, `cat "$1"/map-*`, stage); got != want {
+			t.Errorf("failure %d: %q is there, want %q", i, got, want)
+		}
+		commit(i + 1)
+		want += fmt.Sprintf("words %d\n", i+1)
+	}
+	if got := sh(t, `cat "$1/part-000000"`, stage); got != want {
+		t.Errorf("in the end the part is %q, want %q", got, want)
+	}
+	sh(t, `rm -r "$1"/shuffle/job`, n.mount)
+	eventually.Within(t, waitTime, "no file system of the job is left", func() bool { return len(mountsBelow(n.state)) == 0 })
+}
+
+// forgetMemory takes away what the pool of a daemon that has ended had in memory, as the host's end
+// would.
+func (n *node) forgetMemory() {
+	n.t.Helper()
+	sh(n.t, `for m in $(grep -o "$1/pool/[0-9]*" /proc/self/mounts); do umount "$m"; done`, n.state)
 }
 
 // A disk on which nothing can be made, or that does not answer, is done without: jobs that begin
