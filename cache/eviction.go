@@ -92,27 +92,3 @@ func (ev *eviction) weigh(now time.Time) {
 		s.Late = t.late > lateShare || unforeseen && s.Held <= s.Due
 	}
 }
-
-// priority is the priority by which b is evicted for the tenant of a series, nil if there is no
-// newcomer. It is the usual one for what is pinned, or on what belongs to no job, as inputs do that
-// fills of several may copy from; a fill that brings such an input has none.
-func (ev *eviction) priority(b *batch, s *Series) fair.Priority {
-	giver := ev.readers.tenants.reading(b.series)
-	var taker *tenant
-	if s != nil {
-		taker = ev.readers.tenants.reading(s)
-	}
-	switch {
-	case giver == nil || giver == taker || ev.pinned(b):
-		return fair.Usual
-	case taker == nil && (giver.standing.Held > giver.standing.Due || giver.standing.Due == ev.budget.Load()): // or all others rest
-		return fair.Usual
-	case taker == nil:
-		return fair.Of(giver.standing, fair.Standing{})
-	}
-	priority := fair.Of(giver.standing, taker.standing)
-	if priority == fair.First && !b.opened {
-		return fair.Usual
-	}
-	return priority
-}

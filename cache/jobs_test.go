@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/policy"
 )
 
 var hour = flag.Duration("hour", 40*time.Second, "of the virtual clock, in which several jobs read")
@@ -346,6 +347,45 @@ func TestAJobThatRests(t *testing.T) {
 				}
 				if n := fills(paced{series: first, tick: time.Millisecond, once: true}, time.Minute); test.stays && n > places/10 {
 					t.Errorf("%d fills of a job that has paused, whose batches are its part of memory", n)
+				}
+			})
+		})
+	}
+}
+
+// readAtRandom opens each batch of a series once, and waits for it.
+func readAtRandom(t *testing.T, k *cache.Cache, all ...*testSeries) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, step := range r.Perm(int(all[0].steps)) {
+		for _, p := range all {
+			open(t, k, p, 0, uint64(step)).Release()
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// What is pinned stays when memory becomes less, though jobs wait for what they lack.
+func TestPinnedBesideJobsThatWait(t *testing.T) {
+	for _, jobs := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(jobs), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const batch, places = 64 << 10, 512
+				k := newCache(t, cache.Config{RAMBytes: places * batch, Workers: 2})
+				pinned := &testSeries{id: 1, steps: places / 8, size: batch, noise: true, last: true}
+				k.Pin(pinned.ID(), policy.RAM)
+				readEpoch(t, k, pinned, time.Millisecond)
+				var all []*testSeries
+				for i := range jobs {
+					all = append(all, &testSeries{id: byte(2 + i), steps: places, size: batch, noise: true, fail: slow(2 * time.Millisecond)})
+				}
+				readAtRandom(t, k, all...)
+				if n := k.Tenants(); n != jobs {
+					t.Fatalf("%d jobs, want %d", n, jobs)
+				}
+				k.Allow(places/2*batch, true)
+				if fills := readEpoch(t, k, pinned, time.Millisecond); fills > 0 {
+					t.Errorf("%d of %d pinned batches were gone", fills, pinned.steps)
 				}
 			})
 		})

@@ -151,6 +151,33 @@ func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, p
 	return id, worth, priority
 }
 
+// priority is the priority by which b is evicted for the tenant of a series, nil if there is no
+// newcomer. It is the last for what its pin keeps where it is, and the usual one for what is pinned lower
+// down, or belongs to no job, as inputs do that fills of several may copy from; a fill that brings such
+// an input has none.
+func (ev *eviction) priority(b *batch, s *Series) fair.Priority {
+	giver := ev.readers.tenants.reading(b.series)
+	var taker *tenant
+	if s != nil {
+		taker = ev.readers.tenants.reading(s)
+	}
+	switch {
+	case ev.pinned(b) && ev.stays(b):
+		return fair.Last
+	case giver == nil || giver == taker || ev.pinned(b):
+		return fair.Usual
+	case taker == nil && (giver.standing.Held > giver.standing.Due || giver.standing.Due == ev.budget.Load()): // or all others rest
+		return fair.Usual
+	case taker == nil:
+		return fair.Of(giver.standing, fair.Standing{})
+	}
+	priority := fair.Of(giver.standing, taker.standing)
+	if priority == fair.First && !b.opened {
+		return fair.Usual
+	}
+	return priority
+}
+
 // leastIn is the batch that goes first in a heap. Of those that are spent only one that is found to be.
 func (ev *eviction) leastIn(heap uint8, now time.Time) (id uint32, worth float64, ok bool) {
 	o := &ev.slabs.idle.heaps[heap]
