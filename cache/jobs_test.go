@@ -353,6 +353,36 @@ func TestAJobThatRests(t *testing.T) {
 	}
 }
 
+// A job of which all others rest is as one alone: when memory becomes less its batches go by what they
+// are worth, though it waits for what it lacks, and not after all that others have.
+func TestAJobOfWhichAllOthersRest(t *testing.T) {
+	for _, others := range []int{1, 3} {
+		t.Run(fmt.Sprint(others), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const batch, places = 64 << 10, 512
+				k := newCache(t, cache.Config{RAMBytes: places * batch, Workers: 2})
+				rests := func(i int) *testSeries {
+					return &testSeries{id: byte(i), steps: places / 8 / uint64(others), size: batch, noise: true}
+				}
+				for range 10 {
+					for i := range others {
+						readEpoch(t, k, rests(i), time.Millisecond)
+					}
+				}
+				readAtRandom(t, k, &testSeries{id: 9, steps: places * 3 / 4, size: batch, noise: true, fail: slow(2 * time.Millisecond)})
+				k.Allow(places/2*batch, true)
+				fills := uint64(0)
+				for i := range others {
+					fills += readEpoch(t, k, rests(i), time.Millisecond)
+				}
+				if fills > 0 {
+					t.Errorf("%d of %d batches are filled again that are read over and over, and others are there that were read once", fills, places/8)
+				}
+			})
+		})
+	}
+}
+
 // readAtRandom opens each batch of a series once, and waits for it.
 func readAtRandom(t *testing.T, k *cache.Cache, all ...*testSeries) {
 	t.Helper()

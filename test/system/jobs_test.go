@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"rankfs/test/eventually"
 )
 
 // A pacedJob opens its batches in their order, one each tick.
@@ -154,5 +156,41 @@ func TestJobsOnOneEpoch(t *testing.T) {
 		if fills := n.status().Counters.Fills - before; fills > batches*5/4 {
 			t.Errorf("order=%s: %d fills for %d batches, which were read three times", order, fills, batches)
 		}
+	}
+}
+
+// A job that has ended keeps no part of memory once it has been silent for as long as it worked:
+// the next one has all of it, and fills nothing again in its second epoch.
+func TestTheNextJobHasAllOfMemory(t *testing.T) {
+	t.Parallel()
+	const size, places = 64 << 10, 256
+	n := start(t, "--ram", fmt.Sprintf("%dMiB", places*size>>20))
+	ended, next := newFixed(t, places/2, size), newFixed(t, places*15/16, size)
+	n.create("ended", ended, "--batch", "1")
+	n.create("next", next, "--batch", "1")
+	read := func(r *rank, view string, s source) (fills int) {
+		before := n.status().Counters.Fills
+		for k := range s.records {
+			if r.batch(n.batch(view, 0, k)) != sumOf(s.records[k]) {
+				t.Errorf("%s: batch %d has other bytes", view, k)
+			}
+		}
+		return n.status().Counters.Fills - before
+	}
+	first, begun := newRank(t), time.Now()
+	if fills := read(first, "ended", ended); fills < len(ended.records) {
+		t.Errorf("%d fills for %d batches that were never read", fills, len(ended.records))
+	}
+	first.end()
+	end := time.Now()
+	eventually.True(t, "it has been silent for longer than it worked, and than a job's first steps may take", func() bool {
+		return time.Since(end) > max(end.Sub(begun), 200*time.Millisecond)
+	})
+	r := newRank(t)
+	once := read(r, "next", next)
+	again := read(r, "next@epoch=1", next)
+	t.Logf("%d fills, and %d in the second epoch", once, again)
+	if again > len(next.records)/10 {
+		t.Errorf("%d fills in the second epoch, of %d batches for which memory has room", again, len(next.records))
 	}
 }
