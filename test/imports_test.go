@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"rankfs/cache":                   {"rankfs/meta", "rankfs/meta/stall", "rankfs/cache/ahead", "rankfs/cache/disks", "rankfs/cache/fair", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/trace"},
 	"rankfs/cache/ahead":             {},
 	"rankfs/cache/blobs":             {"rankfs/meta", "rankfs/cache/disks"},
-	"rankfs/cache/disks":             {"rankfs/meta", "rankfs/meta/diskdir", "rankfs/meta/durable", "rankfs/meta/fault", "rankfs/meta/slowdisk", "rankfs/cache/ledger"},
+	"rankfs/cache/disks":             {"rankfs/meta", "rankfs/meta/diskdir", "rankfs/meta/fault", "rankfs/meta/slowdisk", "rankfs/cache/ledger"},
 	"rankfs/cache/fair":              {},
 	"rankfs/cache/ledger":            {},
 	"rankfs/cache/pack":              {"rankfs/meta"},

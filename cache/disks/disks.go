@@ -106,7 +106,7 @@ func (t *Tier) Put(k Key, mem []byte, may func(Key) bool) error {
 // if no directory takes it.
 func (t *Tier) Fill(k Key, size int64, fill func(mem []byte) error, may func(Key) bool) error {
 	return t.write(k, size, func(f *File) (uint64, error) {
-		return fillMapped(k, size, f.file, fill)
+		return fillMapped(k, size, f.file.Bytes, fill)
 	}, may)
 }
 

@@ -10,80 +10,25 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
 
-	"rankfs/meta/durable"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
-// A File is one that is made in a directory and does not change after that: a slab, or
-// what is not one. What it takes is in the budget before it is there.
-//
-//   - It is made with all of its blocks, under a name that says that it is unfinished.
-//   - seal gives it the name by which the next daemon finds it. A durable file is on the
-//     disk by then, with its name; what a power failure leaves of another shows at its
-//     first hash.
-//   - One that is not sealed is discarded, or gone on with by the next daemon, or swept
-//     by it, as the kind of file has it.
+// A File is a file of a directory of the tier: a slab, or what is not one. It has all of its blocks
+// before its first byte. What a power failure leaves of one that is not durable shows at its first
+// hash.
 //
 // No lock guards it. The exported methods are watched, and fail at once if the directory is not
 // read now, so that what a silent disk does late is over before any other call.
 // They may be called concurrently, but for Seal and Close.
 type File struct {
-	health  *health
-	place   *place
-	name    string // in the place
-	file    *os.File
-	durable bool
+	health *health
+	file   *diskdir.File
 }
 
 // window bytes are read at a time to be hashed: they stay in the processor's
 // cache from the copy to the hash.
 const window = 256 << 10
-
-// create makes a file, or opens one that is not finished yet, with the blocks of so many
-// bytes. If its disk has not got them the file is returned with the error.
-func (p *place) create(h *health, name string, flag int, size int64, durable bool) (*File, error) {
-	f, err := p.Root.OpenFile(name, os.O_RDWR|os.O_CREATE|flag, 0600)
-	if err != nil {
-		return nil, err
-	}
-	if size > 0 {
-		err = unix.Fallocate(int(f.Fd()), 0, 0, size)
-	}
-	return &File{h, p, name, f, durable}, err
-}
-
-// write writes bytes, so many at a time, for as long as the caller waits: then they may change.
-func (f *File) write(w *slowdisk.Work, b []byte, off int64) error {
-	// A write gets the largest folio that fits, and ranks feel that.
-	const most = 4 << 20
-	to := w.File(f.file)
-	for at := 0; at < len(b); at += most {
-		if _, err := to.WriteAt(b[at:min(at+most, len(b))], off+int64(at)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// seal gives the file its name.
-func (f *File) seal(name string) error {
-	if f.durable {
-		if err := f.file.Sync(); err != nil {
-			return err
-		}
-	}
-	if err := f.place.Root.Rename(f.name, name); err != nil {
-		return err
-	}
-	f.name = name
-	if f.durable {
-		return durable.SyncIn(f.place.Root, filepath.Dir(name))
-	}
-	return nil
-}
-
-// discard removes the file.
-func (f *File) discard() error { return errors.Join(f.place.Root.Remove(f.name), f.file.Close()) }
 
 // feed hashes bytes of a file, and copies them to mem if that is anything.
 func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
@@ -130,34 +75,21 @@ func (f *File) do(work func(*slowdisk.Work) error) error {
 
 // Bytes is the file itself, for reads of what has been hashed. These are not watched, as
 // ranks' own reads of slabs are not.
-func (f *File) Bytes() *os.File { return f.file }
+func (f *File) Bytes() *os.File { return f.file.Bytes }
 
 // Size is the length of the file.
 func (f *File) Size() (size int64, err error) {
-	info, err := f.file.Stat()
+	info, err := f.file.Bytes.Stat()
 	if err != nil {
 		return 0, err
 	}
 	return info.Size(), nil
 }
 
-// WriteAt writes bytes. The disk of a durable file begins to take many of them at once:
-// a last sync then finds little to do. When it has returned the caller may change b; after an
-// error what is written is not known.
+// WriteAt writes bytes. When it has returned the caller may change b; after an error what is written
+// is not known.
 func (f *File) WriteAt(b []byte, off int64) (int, error) {
-	err := f.do(func(w *slowdisk.Work) error {
-		if err := f.write(w, b, off); err != nil {
-			return err
-		}
-		if !f.durable || len(b) < window {
-			return nil
-		}
-		return w.Do(func() error {
-			_ = unix.SyncFileRange(int(f.file.Fd()), off, int64(len(b)), unix.SYNC_FILE_RANGE_WRITE)
-			return nil
-		})
-	})
-	if err != nil {
+	if err := f.do(func(w *slowdisk.Work) error { return f.file.WriteAt(w, b, off) }); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -165,7 +97,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 
 // ReadAt reads all of b.
 func (f *File) ReadAt(b []byte, off int64) (int, error) {
-	err := f.do(func(w *slowdisk.Work) error { return feed(w, xxhash.New(), f.file, off, int64(len(b)), b) })
+	err := f.do(func(w *slowdisk.Work) error { return feed(w, xxhash.New(), f.file.Bytes, off, int64(len(b)), b) })
 	if err != nil {
 		return 0, err
 	}
@@ -175,23 +107,22 @@ func (f *File) ReadAt(b []byte, off int64) (int, error) {
 // Sum hashes bytes of the file.
 func (f *File) Sum(off, size int64) (uint64, error) {
 	sum := xxhash.New()
-	if err := f.do(func(w *slowdisk.Work) error { return feed(w, sum, f.file, off, size, nil) }); err != nil {
+	if err := f.do(func(w *slowdisk.Work) error { return feed(w, sum, f.file.Bytes, off, size, nil) }); err != nil {
 		return 0, err
 	}
 	return sum.Sum64(), nil
 }
 
 // Sync has the disk take what was written.
-func (f *File) Sync() error {
-	return f.do(func(w *slowdisk.Work) error { return w.File(f.file).Sync() })
-}
+func (f *File) Sync() error { return f.do(f.file.Sync) }
 
 // Seal gives the file its name in its folder. A durable one lasts when it has returned.
 func (f *File) Seal(name string) error {
 	return f.do(func(w *slowdisk.Work) error {
-		return w.Do(func() error { return f.seal(filepath.Join(filepath.Dir(f.name), name)) })
+		f.file.Name = filepath.Join(filepath.Dir(f.file.Unfinished), name)
+		return diskdir.Seal(w, f.file)
 	})
 }
 
 // Close closes the file. It need not be sealed.
-func (f *File) Close() error { return f.file.Close() }
+func (f *File) Close() error { return f.file.Bytes.Close() }

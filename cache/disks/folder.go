@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -72,7 +73,7 @@ func (f *Folder) Open(name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f.health, f.place, path, file, true}, nil
+	return &File{f.health, &diskdir.File{Name: path, Durable: true, Bytes: file}}, nil
 }
 
 // Remove removes files, if they are there.

@@ -213,20 +213,16 @@ func (x *index) save() error {
 		return err
 	}
 	return x.health.refusal(x.health.do(func(w *slowdisk.Work) error {
-		var u *unfinished
-		err := w.Do(func() (err error) {
-			u, err = x.evictor.begin(p, indexSize(most), nil)
-			return err
-		})
+		u, err := x.evictor.begin(w, p, indexSize(most), nil)
 		if err != nil {
 			return err
 		}
 		if err = x.fill(w, u, most); err != nil {
-			u.dropBy(w)
+			u.drop(w)
 			return refused(err)
 		}
-		u.file.Close()
-		x.wrote(p, u.real, change)
+		u.Close()
+		x.wrote(p, u.file.Takes, change)
 		return nil
 	}))
 }
@@ -260,7 +256,7 @@ func (x *index) wrote(p *place, real int64, change uint64) {
 // fill writes an index of so many slabs at most.
 func (x *index) fill(w *slowdisk.Work, u *unfinished, most int) error {
 	x.rewind()
-	size, err := writeIndex(w.File(u.file), func(items []item) ([]item, error) {
+	size, err := writeIndex(u.file.Writer(w, 0), func(items []item) ([]item, error) {
 		items = x.tellOn(items, most)
 		most -= len(items)
 		return items, nil
@@ -269,7 +265,7 @@ func (x *index) fill(w *slowdisk.Work, u *unfinished, most int) error {
 		return err
 	}
 	err = w.Do(func() error {
-		if err := u.file.Truncate(size); err != nil { // slabs have gone meanwhile
+		if err := u.file.Bytes.Truncate(size); err != nil { // slabs have gone meanwhile
 			return err
 		}
 		return u.weigh()
@@ -278,7 +274,7 @@ func (x *index) fill(w *slowdisk.Work, u *unfinished, most int) error {
 		return err
 	}
 	// Not once it is left behind: perhaps another one has been written since.
-	return w.Do(func() error { return u.seal(indexName) })
+	return u.seal(w, indexName)
 }
 
 // rewind has tellOn begin with the slab used longest ago.

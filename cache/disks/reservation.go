@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/meta"
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
@@ -140,22 +141,24 @@ func (r *Reservation) charge() bool {
 // its blocks, or opens one that an earlier attempt left there.
 func (r *Reservation) Make(folder, name string, size int64) (*File, error) {
 	defer r.made(r.place.blocks(size)) // from here on the file system counts them
-	return ask(r.dir.health, slowdisk.Once(func() (*File, error) {
-		if err := r.place.Root.MkdirAll(folder, 0700); err != nil {
-			return nil, err
+	return ask(r.dir.health, func(w *slowdisk.Work) (*File, error) {
+		f := &File{r.dir.health, &diskdir.File{Dir: r.place.Root, Unfinished: filepath.Join(folder, name), Durable: true}}
+		err := w.Do(func() error { return r.place.Root.MkdirAll(folder, 0700) })
+		if err == nil {
+			err = f.file.Create(w, 0, 0600, size)
 		}
-		f, err := r.place.create(r.dir.health, filepath.Join(folder, name), 0, size, true)
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			err = nil // the room is found out about by writing
 		}
 		if err == nil {
-			err = f.file.Truncate(size)
+			err = w.Do(func() error { return f.file.Bytes.Truncate(size) })
 		}
-		if err != nil && f != nil {
+		if err != nil {
 			f.Close()
+			return nil, err
 		}
-		return f, err
-	}), func(f *File) { f.Close() })
+		return f, nil
+	}, func(f *File) { f.Close() })
 }
 
 // made counts bytes as pending no more.

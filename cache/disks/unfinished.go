@@ -3,32 +3,29 @@ package disks
 import (
 	"os"
 
+	"rankfs/meta/diskdir"
 	"rankfs/meta/slowdisk"
 )
 
 // An unfinished file is to be a slab, or the index. What it takes is in the budget.
 type unfinished struct {
-	*File
+	File
+	place   *place
 	evictor *evictor
-	real    int64
 	spare   spare // what may go for it
 }
 
 // begin makes a file with the blocks for a slab, which have been reserved.
-func (v *evictor) begin(p *place, size int64, may spare) (*unfinished, error) {
-	u := &unfinished{evictor: v, real: p.blocks(size), spare: may}
-	f, err := p.create(v.health, p.temporary(), os.O_EXCL, size, false)
-	p.pending.Add(-u.real) // from here on the file system counts them
-	if f == nil {
-		v.budget.Add(-u.real)
-		return nil, refused(err)
-	}
-	u.File = f
+func (v *evictor) begin(w *slowdisk.Work, p *place, size int64, may spare) (*unfinished, error) {
+	need := p.blocks(size)
+	u := &unfinished{File{v.health, &diskdir.File{Dir: p.Root, Unfinished: p.temporary(), Room: v.budget, Takes: need}}, p, v, may}
+	err := u.file.Create(w, os.O_EXCL, 0600, size)
+	p.pending.Add(-need) // from here on the file system counts them
 	if err == nil {
-		err = u.weigh()
+		err = w.Do(u.weigh)
 	}
 	if err != nil {
-		u.drop()
+		u.drop(w)
 		return nil, refused(err)
 	}
 	return u, nil
@@ -36,28 +33,23 @@ func (v *evictor) begin(p *place, size int64, may spare) (*unfinished, error) {
 
 // weigh counts what the file really takes.
 func (u *unfinished) weigh() error {
-	info, err := u.file.Stat()
+	info, err := u.file.Bytes.Stat()
 	if err != nil {
 		return err
 	}
-	real := realOf(info)
-	u.evictor.budget.Add(real - u.real)
-	u.real = real
+	u.file.Count(realOf(info))
 	return u.evictor.trim(u.spare)
 }
 
-// dropBy is drop by work that may be left behind.
-func (u *unfinished) dropBy(w *slowdisk.Work) {
-	_ = w.Undo(func() error {
-		u.drop()
-		return nil
-	})
+// seal gives the file its name.
+func (u *unfinished) seal(w *slowdisk.Work, name string) error {
+	u.file.Name = name
+	return diskdir.Seal(w, u.file)
 }
 
 // drop removes the file.
-func (u *unfinished) drop() {
-	if err := u.discard(); err != nil {
+func (u *unfinished) drop(w *slowdisk.Work) {
+	if err := u.file.Discard(w); err != nil {
 		u.health.Log.Debug("unfinished nvme slab not removed", "dir", u.health.Dir, "cause", err)
 	}
-	u.evictor.budget.Add(-u.real)
 }

@@ -25,14 +25,15 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 	if err := d.evictor.reserve(p, p.blocks(size), may); err != nil {
 		return err
 	}
-	u, err := watch(d.health, slowdisk.Once(func() (*unfinished, error) { return d.evictor.begin(p, size, may) }), (*unfinished).drop)
+	begin := func(w *slowdisk.Work) (*unfinished, error) { return d.evictor.begin(w, p, size, may) }
+	u, err := watch(d.health, begin, func(late *unfinished) { late.drop(nil) })
 	if err != nil {
 		return d.health.refusal(err)
 	}
-	sum, err := produce(u.File)
+	sum, err := produce(&u.File)
 	if err != nil {
 		_ = d.health.finish(func(w *slowdisk.Work) error {
-			u.dropBy(w)
+			u.drop(w)
 			return nil
 		})
 		return d.health.refusal(err)
@@ -40,7 +41,7 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 	return d.health.refusal(d.health.finish(func(w *slowdisk.Work) error {
 		err := d.publish(w, u, label{k, size, sum})
 		if err != nil {
-			u.dropBy(w)
+			u.drop(w)
 		}
 		return err
 	}))
@@ -49,7 +50,7 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 // copyOut writes mem, which may change as soon as copyOut has returned: what is
 // written then gets no name.
 func (f *File) copyOut(mem []byte) error {
-	return refused(f.health.do(func(w *slowdisk.Work) error { return f.write(w, mem, 0) }))
+	return refused(f.health.do(func(w *slowdisk.Work) error { return f.file.WriteAt(w, mem, 0) }))
 }
 
 // fillMapped lets fill write the slab through a mapping of its file, which the
@@ -85,19 +86,19 @@ func (d *directory) publish(w *slowdisk.Work, u *unfinished, l label) error {
 	if err := w.Do(u.weigh); err != nil { // the map of its blocks may have grown
 		return refused(err)
 	}
-	s := &slab{label: l, place: u.place, real: u.real}
+	s := &slab{label: l, place: u.place, real: u.file.Takes}
 	if !d.slabs.expect(s) {
 		return meta.Worded(ErrNoRoom, "its predecessor is being removed")
 	}
-	if err := w.Do(func() error { return u.seal(s.name()) }); err != nil {
+	if err := u.seal(w, s.name()); err != nil {
 		d.slabs.miss(s)
 		return refused(err)
 	}
 	var right proof
-	if info, err := u.file.Stat(); err == nil { // or it is hashed when it is opened
+	if info, err := u.file.Bytes.Stat(); err == nil { // or it is hashed when it is opened
 		right = proof{time.Now(), changeOf(info)}
 	}
-	u.file.Close()
+	u.Close()
 	d.slabs.publish(s, right)
 	return nil
 }
