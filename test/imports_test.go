@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"rankfs/shuffle/pieces":          {"rankfs/meta", "rankfs/meta/fault"},
 	"rankfs/shuffle/packing":         {"rankfs/meta", "rankfs/meta/wire", "rankfs/shuffle/turns"},
 	"rankfs/shuffle/openmaps":        {"rankfs/meta", "rankfs/meta/fault", "rankfs/shuffle/pieces"},
-	"rankfs/shuffle/mapfiles":        {"rankfs/meta", "rankfs/meta/durable", "rankfs/meta/slowdisk", "rankfs/meta/state", "rankfs/shuffle/access", "rankfs/shuffle/disk", "rankfs/shuffle/memory", "rankfs/shuffle/openmaps", "rankfs/shuffle/pieces"},
+	"rankfs/shuffle/mapfiles":        {"rankfs/meta", "rankfs/meta/diskdir", "rankfs/meta/durable", "rankfs/meta/slowdisk", "rankfs/meta/state", "rankfs/shuffle/access", "rankfs/shuffle/disk", "rankfs/shuffle/memory", "rankfs/shuffle/openmaps", "rankfs/shuffle/pieces"},
 	"rankfs/shuffle/memory":          {"rankfs/meta"},
 	"rankfs/shuffle/merging":         {"rankfs/meta", "rankfs/meta/fault", "rankfs/meta/state", "rankfs/shuffle/pieces", "rankfs/shuffle/record", "rankfs/shuffle/turns"},
 	"rankfs/shuffle/disk":            {"rankfs/meta", "rankfs/meta/diskdir", "rankfs/meta/durable", "rankfs/meta/slowdisk"},

@@ -29,15 +29,6 @@ func (f File) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Write implements io.Writer.
-func (f File) Write(b []byte) (n int, err error) {
-	err = f.work.Do(func() (err error) {
-		n, err = f.file.Write(b)
-		return err
-	})
-	return n, err
-}
-
 // WriteAt implements io.WriterAt. Where b is memory that others own, a call that the disk does not
 // answer may read it after they were told: nothing must come of what it writes then.
 func (f File) WriteAt(b []byte, off int64) (n int, err error) {

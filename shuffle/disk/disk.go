@@ -28,8 +28,9 @@ import (
 // numbers, as in memory. The lock guards of which directories the names are known to last, and
 // which are to be removed; files are written without it.
 type Disk struct {
+	Budget diskdir.Budget // in whole blocks
+
 	place  *diskdir.Place // this node's alone
-	budget diskdir.Budget // in whole blocks
 	health diskdir.Health
 
 	asks   slowdisk.Disk // as what reads there finds it, which may where nothing is written
@@ -62,7 +63,7 @@ var (
 // same one: each has its own below that.
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
 	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: RestTime, Log: log}}
-	d.budget.Most = bytes
+	d.Budget.Most = bytes
 	d.mu.lasting, d.mu.stay = make(map[string]bool), make(map[uint64]bool)
 	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {
 		err = w.Do(func() (err error) {
@@ -75,7 +76,7 @@ func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) 
 			return nil, err
 		}
 		return place, each(w, place.Root, ".", func(_ string, bytes int64) error {
-			d.budget.Add(bytes)
+			d.Budget.Add(bytes)
 			return nil
 		})
 	}
@@ -122,12 +123,12 @@ func each(w *slowdisk.Work, root *os.Root, dir string, f func(name string, bytes
 func Blocks(bytes int64) int64 { return (bytes + blockBytes - 1) / blockBytes * blockBytes }
 
 // Take counts bytes as used, if there is room for them and the disk is well.
-func (d *Disk) Take(bytes int64) bool { return d.health.Suspended() == nil && d.budget.Count(bytes) }
+func (d *Disk) Take(bytes int64) bool { return d.health.Suspended() == nil && d.Budget.Count(bytes) }
 
 // Room is what is used, and what may be.
 func (d *Disk) Room() (used, bytes int64) {
-	used, _ = d.budget.Use()
-	return used, d.budget.Most
+	used, _ = d.Budget.Use()
+	return used, d.Budget.Most
 }
 
 // Close closes the directory. The files stay.
@@ -138,15 +139,16 @@ func (d *Disk) Free() int64 {
 	if d.health.Suspended() != nil {
 		return 0
 	}
-	return max(0, d.budget.Left())
+	return max(0, d.Budget.Left())
 }
 
-// Give counts bytes as used no more.
-func (d *Disk) Give(bytes int64) { d.budget.Add(-bytes) }
-
 // Failed notes an error of writing, and reports whether it is one of the disk, or of a directory that
-// is gone from where it was. While that is left alone there are no others, but of what was under way.
+// is gone from where it was. While that is left alone there are no others, but of what was under way. Memory, where d is
+// nil, does not fail.
 func (d *Disk) Failed(err error) bool {
+	if d == nil {
+		return false
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = Ask(context.Background(), d, func() (struct{}, error) { return struct{}{}, d.place.Probe() })
 	}
@@ -217,7 +219,7 @@ func (d *Disk) Remove(root *os.Root, name string) error {
 		err := each(w, root, name, func(file string, bytes int64) error {
 			err := root.Remove(file)
 			if err == nil {
-				d.Give(bytes)
+				d.Budget.Add(-bytes)
 			}
 			return err
 		})
@@ -226,8 +228,12 @@ func (d *Disk) Remove(root *os.Root, name string) error {
 	})
 }
 
-// Do has work done on the disk, until the disk is silent for too long, or ctx ends.
+// Do has work done on the disk, until the disk is silent for too long, or ctx ends. Where d is nil,
+// the caller does it.
 func (d *Disk) Do(ctx context.Context, work func(*slowdisk.Work) error) error {
+	if d == nil {
+		return work(nil)
+	}
 	_, err := slowdisk.Run(ctx, &d.health.Disk, patience, slowdisk.Plain(work), nil)
 	return d.answer(err)
 }
@@ -282,7 +288,7 @@ func (d *Disk) Rename(from, to string) error {
 	was, missing := os.Lstat(to)
 	err := unix.Rename(from, to)
 	if err == nil && missing == nil {
-		d.Give(Blocks(was.Size()))
+		d.Budget.Add(-Blocks(was.Size()))
 	}
 	return err
 }

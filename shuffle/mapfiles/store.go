@@ -68,6 +68,14 @@ func (s Store) Names(ctx context.Context, dir string) ([]string, error) {
 	return disk.Ask(ctx, s.disk, func() ([]string, error) { return meta.NamesIn(s.root, dir) })
 }
 
+// Rename does what that of an os.Root does. What has had the name before is counted no more.
+func (s Store) Rename(from, to string) error {
+	if s.disk == nil {
+		return unix.Rename(s.Path(from), s.Path(to))
+	}
+	return s.disk.Rename(s.Path(from), s.Path(to))
+}
+
 // Remove does what that of an os.Root does, for files.
 func (s Store) Remove(name string) error { return unix.Unlink(s.Path(name)) }
 
@@ -84,11 +92,19 @@ func (s Store) remove(name string) {
 				err = s.Remove(name)
 			}
 			if err == nil {
-				s.disk.Give(disk.Blocks(info.Size()))
+				s.disk.Budget.Add(-disk.Blocks(info.Size()))
 			}
 			return err
 		})
 	})
+}
+
+// failed notes why something was not written, and returns that.
+func (s Store) failed(err error) error {
+	if s.disk.Failed(err) && errors.Is(err, fs.ErrNotExist) { // which is not said of the attempt
+		return disk.ErrGone
+	}
+	return err
 }
 
 // RemoveAll removes a directory.

@@ -220,6 +220,9 @@ func TestFullOrFailedDisk(t *testing.T) {
 		if err := f.Take(t.Context(), true, name, all, strings.NewReader(b)); !errors.Is(err, meta.ErrNoSpace) || !f.Lacks(t.Context(), 9, c) {
 			t.Errorf("more than there is room for: %v", err)
 		}
+		if left, counted := filesOf(t, f.disk); left != 0 || counted != 0 {
+			t.Errorf("of a map that there was no room for %d bytes are left, %d counted", left, counted)
+		}
 		if err := f.Take(t.Context(), false, name, all, strings.NewReader(b)); err != nil || f.Verify(9, c) != nil {
 			t.Errorf("what memory has room for: %v", err)
 		}

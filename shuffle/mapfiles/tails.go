@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 	"sync"
@@ -36,14 +35,8 @@ type Tails struct {
 
 // A Tail is the beginning of an attempt of another node, as far as it has come.
 type Tail struct {
-	all  *Tails
-	in   Store
-	name string // of its file
-	file *os.File
-	has  int64
-	done func() // nothing uses the file any more
-
-	isMap bool // the file has the name of a map
+	*unfinished
+	all   *Tails
 	taken bool
 	late  *time.Timer // gives it up
 }
@@ -63,69 +56,32 @@ func (all *Tails) At(stage uint64, of TailName, at int64) (t *Tail, err error) {
 		}
 		return t, nil
 	}
-	t = &Tail{all: all, in: all.in.memory, name: name, taken: true}
+	in := all.in.memory
 	if all.in.disk != nil {
-		t.in = *all.in.disk
+		in = *all.in.disk
 	}
-	if err := t.in.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := in.root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, err
 	}
-	if t.done, err = t.in.used.Use(name); err != nil {
+	u, err := in.begin(nil, name, 0)
+	if err != nil {
 		return nil, err
 	}
-	if t.file, err = t.in.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400); err != nil {
-		t.done()
-		return nil, err
-	}
+	t = &Tail{unfinished: u, all: all, taken: true}
 	if err := all.add(t); err != nil {
-		return nil, errors.Join(err, t.remove())
+		return nil, errors.Join(err, t.discard(nil))
 	}
 	return t, nil
 }
 
 // Take appends n bytes. If it fails, what came is given up.
 func (t *Tail) Take(n int64, r io.Reader) error {
-	if err := t.add(n, r); err != nil {
+	if err := t.add(nil, n, r); err != nil {
 		t.all.giveUp(t)
 		return err
 	}
 	t.all.give(t)
 	return nil
-}
-
-// add appends n bytes.
-func (t *Tail) add(n int64, r io.Reader) error {
-	if d := t.in.disk; d == nil {
-		in, err := t.in.ram.Admit(n, r)
-		if err != nil {
-			return err
-		}
-		defer in.End()
-		r = in
-	} else if !d.Take(disk.Blocks(t.has+n) - disk.Blocks(t.has)) {
-		return d.Full()
-	}
-	t.has += n
-	got, err := pieces.Copy(io.NewOffsetWriter(t.file, t.has-n), r)
-	if err == nil && got != n {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil && t.in.disk != nil {
-		t.in.disk.Failed(err)
-	}
-	return err
-}
-
-// remove removes the file, unless that has become a map, and closes it.
-func (t *Tail) remove() error {
-	defer t.done()
-	if t.isMap {
-		return t.file.Close()
-	}
-	if t.in.disk != nil {
-		t.in.disk.Give(disk.Blocks(t.has))
-	}
-	return errors.Join(t.in.Remove(t.name), t.file.Close())
 }
 
 // add has one more, which is taken.
@@ -141,7 +97,7 @@ func (all *Tails) add(t *Tail) error {
 	if all.mu.of == nil {
 		all.mu.of = make(map[string]*Tail)
 	}
-	all.mu.of[t.name] = t
+	all.mu.of[t.Unfinished] = t
 	return nil
 }
 
@@ -164,7 +120,7 @@ func (all *Tails) give(t *Tail) {
 	ended := all.mu.ended
 	if !ended {
 		t.taken = false
-		t.late = time.AfterFunc(TailTime, func() { all.forget(t.name) })
+		t.late = time.AfterFunc(TailTime, func() { all.forget(t.Unfinished) })
 	}
 	all.mu.Unlock()
 	if ended {
@@ -175,9 +131,9 @@ func (all *Tails) give(t *Tail) {
 // giveUp forgets one that is taken.
 func (all *Tails) giveUp(t *Tail) {
 	all.mu.Lock()
-	delete(all.mu.of, t.name)
+	delete(all.mu.of, t.Unfinished)
 	all.mu.Unlock()
-	_ = t.remove() // what is left of it is swept
+	_ = t.discard(nil) // what is left of it is swept
 }
 
 // GiveUp gives up what came of an attempt, unless more of it comes now.
@@ -223,7 +179,7 @@ func (all *Tails) Complete(lasting bool, stage uint64, name string, t pieces.Tab
 	if came == nil {
 		return errTail
 	}
-	defer func() { all.giveUp(came) }()
+	defer all.giveUp(came)
 	switch {
 	case came.has < has, lasting && came.in.disk == nil:
 		return errTail
@@ -231,32 +187,20 @@ func (all *Tails) Complete(lasting bool, stage uint64, name string, t pieces.Tab
 	if err := came.cut(has); err != nil {
 		return err
 	}
-	whole := t.Check(io.MultiReader(io.NewSectionReader(came.file, 0, has), r), 0)
-	if _, err := pieces.Copy(io.Discard, io.LimitReader(whole, has)); err != nil {
-		return err
-	}
-	if err := came.add(t.Size()-has, whole); err != nil {
-		return err
-	}
-	in := came.in
-	err := beside(lasting, func() error { return in.place(nil, name+Idx, int64(len(t)), bytes.NewReader(t), lasting, nil) }, func(func() error) error {
-		if !lasting {
-			return nil
-		}
-		return came.file.Sync()
-	})
+	came.Name, came.Durable = name, lasting
+	table, err := came.in.written(nil, name+Idx, int64(len(t)), bytes.NewReader(t), lasting)
 	if err != nil {
 		return err
 	}
-	if err := in.rename(came.name, name); err != nil {
+	defer table.discard(nil)
+	whole := t.Check(io.MultiReader(io.NewSectionReader(came.Bytes, 0, has), r), 0)
+	if _, err := pieces.Copy(io.Discard, io.LimitReader(whole, has)); err != nil {
 		return err
 	}
-	came.isMap = true
-	all.in.open.Forget(name) // what had the name before
-	if lasting {
-		return in.sync(path.Dir(name))
+	if err := came.add(nil, t.Size()-has, whole); err != nil {
+		return err
 	}
-	return nil
+	return came.in.seal(nil, table, came.unfinished)
 }
 
 // cut gives up what came beyond so many bytes.
@@ -264,12 +208,10 @@ func (t *Tail) cut(has int64) error {
 	if t.has == has {
 		return nil
 	}
-	if err := t.file.Truncate(has); err != nil {
+	if err := t.Bytes.Truncate(has); err != nil {
 		return err
 	}
-	if t.in.disk != nil {
-		t.in.disk.Give(disk.Blocks(t.has) - disk.Blocks(has))
-	}
+	t.Count(disk.Blocks(has))
 	t.has = has
 	return nil
 }
