@@ -119,6 +119,7 @@ func (ch *choosing) draft() {
 	}
 	strategy, o := ch.survey(disk)
 	o.addFuture()
+	o.keepPassing()
 	levels := make([]policy.Level, len(o.problem.Items))
 	strategy.drafter.Choose(&o.problem, levels)
 	ch.drawn = o.problem
@@ -161,7 +162,6 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 	for id, at := range ch.mu.strategy.pins {
 		o.pins[id] = at
 	}
-	ahead := int64(0) // bytes that pass through memory on their way to readers
 	jobs := int32(0)
 	for _, ep := range ch.mu.readers.epochs {
 		jobs++
@@ -169,10 +169,9 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.series, r.rank) {
 				o.courses = append(o.courses, bound{ep.series, ep.next, *r, jobs, len(ep.readers) > 1})
 			}
-			ahead += int64(ch.mu.readers.window(r)+2) * pages(r.size)
+			o.ahead += int64(ch.mu.readers.window(r)+2) * pages(r.size)
 		}
 	}
-	o.problem.Memory -= min(ahead, o.problem.Memory/2)
 	return ch.mu.strategy
 }
 

@@ -200,3 +200,21 @@ func TestCopiedAhead(t *testing.T) {
 		}
 	})
 }
+
+// Batches that fit in memory, though with nothing to spare, stay there as they are: none is packed
+// to make room for what is made ready ahead, as all of that is there.
+func TestWhatFitsStays(t *testing.T) {
+	for _, name := range []string{"mckp", "lru", "dp25"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &testSeries{id: 1, steps: 128, size: 128 << 10, quarter: true, fail: slow(5 * time.Millisecond)}
+			k := newCache(t, cache.Config{RAMBytes: 16 << 20, Workers: 1, Policy: name})
+			for range 4 {
+				readEpoch(t, k, p, time.Millisecond)
+			}
+			begin(t, k, p, name)
+			if s := k.Stats(); s.Fills != p.steps || s.Evicted+s.Converted > 0 {
+				t.Errorf("%s: %d fills of %d batches, %d made way and %d moved", name, s.Fills, p.steps, s.Evicted, s.Converted)
+			}
+		})
+	}
+}

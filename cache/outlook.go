@@ -28,6 +28,7 @@ type outlook struct {
 	groups  map[[16]byte]int32        // by the series of steps: the first of their numbers
 	steps   int64                     // so many numbers are taken
 	below   []promotion               // batches on a disk or packed that readers come to
+	ahead   int64                     // bytes that are made ready for readers
 }
 
 // A bound is a reader with the two epochs that it will read.
@@ -116,6 +117,15 @@ func (o *outlook) addFuture() {
 	slices.SortFunc(o.problem.Uses, func(a, b policy.Use) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Item, b.Item))
 	})
+}
+
+// keepPassing keeps memory for what passes through it on its way to readers.
+func (o *outlook) keepPassing() {
+	used := int64(0)
+	for i := range o.problem.Items {
+		used += o.problem.Items[i].Bytes[policy.RAM]
+	}
+	o.problem.Memory -= policy.Passing(o.ahead, used, o.problem.Memory)
 }
 
 // most is the number of items that are looked at, those that are here included.

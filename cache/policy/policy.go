@@ -33,6 +33,11 @@ type Use struct {
 	At   float64 // in seconds, on the clock of Problem.Now
 }
 
+// Passing is the memory that is kept for batches which are made ready for readers and are not to
+// stay: as many bytes as are made ready, but no more than those by which all that is used exceeds
+// memory, as what fits stays, nor than half of memory. No policy can have it.
+func Passing(ready, used, memory int64) int64 { return max(0, min(ready, used-memory, memory/2)) }
+
 // A Problem is all there is to decide on at one moment. Memory is the budget of
 // RAM and Packed together.
 type Problem struct {

@@ -37,7 +37,7 @@ func (r *choosing) inUse(n *node) int64 {
 	for i := range r.s.Ranks {
 		bytes += reserved * r.readers[int(n.id)*r.s.Ranks+i].large
 	}
-	return max(0, min(bytes, n.coming()-r.s.Memory, r.s.Memory/2))
+	return policy.Passing(bytes, n.coming(), r.s.Memory)
 }
 
 // reserved is the number of batches of each rank that are. In Neutrino's scenarios mckp
