@@ -163,9 +163,10 @@ for m in 0 1 2 3; do seq "$m" 4 100000 > "$1/s/.map-00000$m.0"; mv "$1/s/.map-00
 			}
 			from, to, _ := strings.Cut(strings.TrimPrefix(ranged, "part-000000@maps="), "-")
 			want := inJob(nodes[0], `cat $(seq -f "$1/s/map-%06g" "$2" "$3") | sha256sum`, from, to)
+			// All that are on the node, which may be none but on the first, which wrote them.
 			out, err := n.Tool("sh", "-euc", `for f in "$1"/pool/*/*/maps/00000?.*; do
-    case $f in *.idx) ;; *) chmod u+w "$f"; printf '!' | dd of="$f" bs=1 seek="$2" conv=notrunc status=none;; esac; done`, "sh", n.Dir+"/state", at)
-			if err != nil {
+    case $f in *.idx|*\*) ;; *) chmod u+w "$f"; printf '!' | dd of="$f" bs=1 seek="$2" conv=notrunc status=none; echo "$f";; esac; done`, "sh", n.Dir+"/state", at)
+			if err != nil || i+k == 0 && strings.Count(out, "\n") != 4 {
 				t.Fatalf("damage the copies of %s: %v: %s", n.Host.Name, err, out)
 			}
 			for _, reader := range nodes {
