@@ -111,7 +111,7 @@ func (c *commands) attempt(ctx context.Context, by state.Sender, command state.C
 			return err
 		}
 		if err := a.Result.Check(command); err != nil {
-			return unavailable(ctx, leader, err)
+			return unavailable(ctx, leader, errors.New(err.Error())) // not corrupt: the command is sent once more
 		}
 		return nil
 	})

@@ -119,6 +119,11 @@ type Held struct{ all *Names }
 // Used reports whether a file is written, or committed.
 func (h Held) Used(name string) bool { return h.all.mu.access[name] != nil }
 
+// Uses reports whether a file is written, or committed.
+func (all *Names) Uses(name string) bool {
+	return all.Look(func(h Held) bool { return h.Used(name) })
+}
+
 // Expected reports whether a copy is, that has the name or may get it.
 func (h Held) Expected(name string) bool { return h.all.mu.expected[name] > 0 }
 

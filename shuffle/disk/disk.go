@@ -193,10 +193,11 @@ func (d *Disk) openJob(number uint64) (*os.Root, error) {
 	return d.place.Root.OpenRoot(name)
 }
 
-// Drop removes the directory of a job. One that stays, as the disk does not answer, is dropped
-// once more by DropAgain.
-func (d *Disk) Drop(number uint64) error {
-	err := d.Remove(d.place.Root, strconv.FormatUint(number, 10))
+// Drop removes the directory of a job, of which some files are used still. One that stays, as the
+// disk does not answer, is dropped once more by DropAgain.
+func (d *Disk) Drop(number uint64, used func(file string) bool) error {
+	name := strconv.FormatUint(number, 10)
+	err := d.Remove(d.place.Root, name, func(file string) bool { return used(strings.TrimPrefix(file, name+"/")) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if delete(d.mu.stay, number); err != nil {
@@ -205,20 +206,25 @@ func (d *Disk) Drop(number uint64) error {
 	return err
 }
 
+// Unused is of a directory of which no file is used.
+func Unused(string) bool { return false }
+
 // DropAgain reports whether directories of jobs stay still.
 func (d *Disk) DropAgain() bool {
 	d.mu.Lock()
 	stay := slices.Collect(maps.Keys(d.mu.stay))
 	d.mu.Unlock()
-	return slices.ContainsFunc(stay, func(number uint64) bool { return d.Drop(number) != nil })
+	return slices.ContainsFunc(stay, func(number uint64) bool { return d.Drop(number, Unused) != nil })
 }
 
-// Remove removes a directory below one of its own.
-func (d *Disk) Remove(root *os.Root, name string) error {
+// Remove removes a directory below one of its own. The writer of a file that is used still gives
+// back what that takes.
+func (d *Disk) Remove(root *os.Root, name string, used func(file string) bool) error {
 	return d.Do(context.Background(), func(w *slowdisk.Work) error {
 		err := each(w, root, name, func(file string, bytes int64) error {
+			counted := !used(file)
 			err := root.Remove(file)
-			if err == nil {
+			if err == nil && counted {
 				d.Budget.Add(-bytes)
 			}
 			return err

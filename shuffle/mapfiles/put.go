@@ -22,7 +22,7 @@ import (
 // the disk afterwards.
 func (s Store) put(ctx context.Context, name string, t pieces.Table, r io.Reader, lasting bool) error {
 	return s.disk.Do(ctx, func(w *slowdisk.Work) error {
-		if err := w.Do(func() error { return s.root.MkdirAll(path.Dir(name), 0700) }); err != nil {
+		if err := s.makeDirOf(w, name); err != nil {
 			return err
 		}
 		table, err := s.written(w, name+Idx, int64(len(t)), bytes.NewReader(t), lasting)
@@ -37,6 +37,14 @@ func (s Store) put(ctx context.Context, name string, t pieces.Table, r io.Reader
 		defer file.discard(w)
 		return s.seal(w, table, file)
 	})
+}
+
+// makeDirOf makes the directory in which a name is, where something may be written.
+func (s Store) makeDirOf(w *slowdisk.Work, name string) error {
+	if s.disk != nil && !s.disk.Take(0) {
+		return s.disk.Full()
+	}
+	return s.failed(w.Do(func() error { return s.root.MkdirAll(path.Dir(name), 0700) }))
 }
 
 // seal gives the files of a map their names: the table first.

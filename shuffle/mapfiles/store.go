@@ -111,7 +111,7 @@ func (s Store) failed(err error) error {
 func (s Store) RemoveAll(name string) error {
 	s.open.ForgetBelow(name)
 	if s.disk != nil {
-		return s.disk.Remove(s.root, name)
+		return s.disk.Remove(s.root, name, s.used.Uses)
 	}
 	return s.root.RemoveAll(name)
 }

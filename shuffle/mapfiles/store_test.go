@@ -209,6 +209,58 @@ func TestADirectoryThatIsGone(t *testing.T) {
 	})
 }
 
+// So is one whose directory was removed, with all that was in it.
+func TestADirectoryThatIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := onDisk(t, 1<<20, slog.New(slog.DiscardHandler))
+		if err := os.RemoveAll(filepath.Dir(f.disk.root.Name())); err != nil {
+			t.Fatal(err)
+		}
+		name, c, all := mapOfBytes(t, "words")
+		if err := f.Take(t.Context(), true, name, all, strings.NewReader("words")); !errors.Is(err, disk.ErrGone) || errors.Is(err, os.ErrNotExist) {
+			t.Errorf("written where there is no directory it is %v, want one that tells of the disk", err)
+		}
+		if err := f.Take(t.Context(), true, name, all, strings.NewReader("words")); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("while the disk is left alone: %v", err)
+		}
+		if err := f.Take(t.Context(), false, name, all, strings.NewReader("words")); err != nil || f.Verify(9, c) != nil {
+			t.Errorf("memory has it not: %v", err)
+		}
+		if _, err := f.Tails.At(9, TailName{Map: 1, Writer: "00000000000000bb"}, 0); !errors.Is(err, meta.ErrNoSpace) {
+			t.Errorf("what comes ahead of a commit: %v", err)
+		}
+	})
+}
+
+// Of a stage that is removed while a map comes nothing is counted any more: neither what the removal
+// found of the file, twice, nor what came after.
+func TestAStageIsRemovedAmidACopy(t *testing.T) {
+	for _, lasting := range []bool{false, true} {
+		f := onDisk(t, 1<<30, slog.New(slog.DiscardHandler))
+		b := strings.Repeat("0123456789abcdef", 1<<16)
+		name, _, all := mapOfBytes(t, b)
+		r, w := io.Pipe()
+		done := make(chan error, 1)
+		go func() { done <- f.Take(t.Context(), lasting, name, all, r) }()
+		if _, err := io.WriteString(w, b[:len(b)/2]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.disk.RemoveAll("9"); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(w, b[len(b)/2:])
+			w.Close()
+		}()
+		if err := <-done; err == nil {
+			t.Error("it is kept where no stage is any more")
+		}
+		if left, counted := filesOf(t, f.disk); left != 0 || counted != 0 {
+			t.Errorf("to last %v: %d bytes are left, and %d counted", lasting, left, counted)
+		}
+	}
+}
+
 // A disk that has no room, or that has failed, takes nothing: memory does, but for what has
 // to last. What fails leaves nothing.
 func TestFullOrFailedDisk(t *testing.T) {

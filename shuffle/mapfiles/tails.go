@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +59,7 @@ func (all *Tails) At(stage uint64, of TailName, at int64) (t *Tail, err error) {
 	if all.in.disk != nil {
 		in = *all.in.disk
 	}
-	if err := in.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := in.makeDirOf(nil, name); err != nil {
 		return nil, err
 	}
 	u, err := in.begin(nil, name, 0)

@@ -55,15 +55,16 @@ func (s Store) begin(w *slowdisk.Work, name string, bytes int64) (*unfinished, e
 	return u, nil
 }
 
-// grow counts what the file is to have, if a disk has room for it.
+// grow counts what the file is to have, if a disk has room for it and is well.
 func (u *unfinished) grow(to int64) error {
-	more := disk.Blocks(to) - u.Takes
-	if u.in.disk != nil && more > 0 {
-		if !u.in.disk.Take(more) {
-			return u.in.disk.Full()
-		}
-		u.Takes += more
+	if u.in.disk == nil {
+		return nil
 	}
+	more := max(0, disk.Blocks(to)-u.Takes)
+	if !u.in.disk.Take(more) {
+		return u.in.disk.Full()
+	}
+	u.Takes += more
 	return nil
 }
 

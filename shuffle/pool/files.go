@@ -120,7 +120,7 @@ func openFiles(dir string, number uint64, ram *memory.Budget) (*files, error) {
 func (f *files) end() error {
 	err := errors.Join(f.close(), unix.Unmount(f.Dir, unix.MNT_DETACH), os.Remove(f.Dir))
 	if f.disk != nil {
-		err = errors.Join(err, f.disk.Drop(f.number))
+		err = errors.Join(err, f.disk.Drop(f.number, f.Uses))
 	}
 	return err
 }

@@ -102,7 +102,7 @@ func (l *local) adoptDisk() {
 		if j, ok := jobs[number]; ok {
 			_, err = l.files(j)
 		} else {
-			err = l.disk.Drop(number)
+			err = l.disk.Drop(number, disk.Unused)
 		}
 		if err != nil {
 			l.config.Log.Warn("what the disk has of a job of the shuffle pool stays there, unused", "job", number, "cause", err)
