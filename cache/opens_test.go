@@ -49,7 +49,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A failed fill is told to all who wait and tried again by the next open.
+// A failed fill is told to all opens that wait, and tried again by the next open.
 func TestFailure(t *testing.T) {
 	k := newCache(t, cache.Config{})
 	broken := fmt.Errorf("disk on fire")

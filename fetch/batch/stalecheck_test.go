@@ -97,7 +97,7 @@ func TestWhatTheOwnerSays(t *testing.T) {
 }
 
 // One that leaves ends its check, and another one that waits asks.
-func TestWhoAsksLeaves(t *testing.T) {
+func TestACallerThatAsksLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := 0
 		q := newStaleCheck(func(ctx context.Context, _ string) error {

@@ -234,7 +234,7 @@ func TestWhatIsDiscardedTakesNoRoom(t *testing.T) {
 
 // Of memory that may be another's by then no more is written when no caller waits for it, and the
 // file gets no name. It is discarded all the same.
-func TestNothingIsWrittenOfWhoLeft(t *testing.T) {
+func TestNothingIsWrittenOnceTheCallerLeft(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	must(t, err)
 	defer root.Close()

@@ -144,8 +144,8 @@ func TestALeaderWithAFullDisk(t *testing.T) {
 	agree(t, nodes, "after")
 }
 
-// A disk that cannot be written for a while ends neither a leader nor who follows
-// the next one, whose term is to be noted: others go on, and it has what they wrote
+// A disk that cannot be written for a while ends neither a leader nor a node that
+// follows the next one, whose term is to be noted: others go on, and it has what they wrote
 // when its disk is well. So does one that is ended meanwhile, or is killed and loses
 // what it has not synced.
 func TestADiskThatCannotBeWritten(t *testing.T) {

@@ -324,7 +324,7 @@ func TestWithoutAMajority(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotAdmitted(t *testing.T) {
+func TestNodesThatAreNotAdmitted(t *testing.T) {
 	first := newNode(t, 0).found()
 	token := first.token(1)
 	second := newNode(t, 1)

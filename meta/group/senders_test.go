@@ -24,7 +24,7 @@ func (m mute) Close() error              { close(m.closed); return nil }
 func (m mute) Addr() net.Addr            { return streamAddr("nowhere") }
 
 // A member without a vote speaks Raft to the nodes that vote, as a leader of a later term
-// does: it has a command in an operator's name for their logs, and, as who leads, wants the
+// does: it has a command in an operator's name for their logs, and, as a leader, wants the
 // authority's key. None hears it, and the cluster goes on.
 func TestAMemberWithoutAVoteSpeaksRaft(t *testing.T) {
 	first := newNode(t, 0).found()

@@ -198,7 +198,7 @@ func TestANodeThatWasJoinedDiesAtOnce(t *testing.T) {
 
 // A node that is needed is not removed, also when other nodes ask for it at the same time: the last
 // voter, or one of two that are up.
-func TestWhoIsNeededStays(t *testing.T) {
+func TestANodeThatIsNeededStays(t *testing.T) {
 	nodes, _ := voting(t, 3)
 	leader, rest := leading(t, nodes)
 	rest[1].stop()
@@ -219,9 +219,9 @@ func TestWhoIsNeededStays(t *testing.T) {
 	setInTime(rest[0], "after")
 }
 
-// Nor does who is needed leave while it is not known yet that another has died. That one
+// Nor does a node that is needed leave while it is not known yet that another has died. That one
 // may be removed: those that stay answer.
-func TestWhoIsNeededStaysThoughADeathIsNotKnown(t *testing.T) {
+func TestANodeThatIsNeededStaysThoughADeathIsNotKnown(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.times.dead = time.Hour })
 	eventually.True(t, "all votes are given", func() bool { return vote(nodes, 3) })
 	leader, rest := leading(t, nodes)

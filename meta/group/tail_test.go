@@ -385,7 +385,7 @@ func TestTailsAfterPowerFailures(t *testing.T) {
 			}
 			written.clear()
 			pending = nil
-			last = raft.Log{Index: last.Index + 1, Term: last.Term + 1} // that of who leads now
+			last = raft.Log{Index: last.Index + 1, Term: last.Term + 1} // that of the leader now
 		case 3:
 			f.writeBack(random)
 		default:

@@ -73,7 +73,7 @@ func (g *Group) warned(what string) bool {
 }
 
 // A node that is away may be of the release before, and is waited for.
-func TestUpgradeWaitsForWhoIsAway(t *testing.T) {
+func TestUpgradeWaitsForANodeThatIsAway(t *testing.T) {
 	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
 	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	for _, n := range nodes {

@@ -66,7 +66,7 @@ func TestASilentDisk(t *testing.T) {
 }
 
 // A user who gives up waits no longer, and what is slow to come is no fault of the disk.
-func TestAnErrandIsLeft(t *testing.T) {
+func TestWorkIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, answer := newDisk(t, slog.New(slog.DiscardHandler)), make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -194,7 +194,7 @@ func TestPlanRefuses(t *testing.T) {
 		"to settle the local":    {node: here, r: control.PlanRequest{View: "d", Settle: true}, want: meta.ErrInvalid, text: "there is nothing to settle: all of the source lies on "},
 		"a program of those":     {node: here, r: control.PlanRequest{View: "d", Weights: &control.Weights{}}, want: meta.ErrInvalid, text: "leave out --alpha, --beta and --pareto"},
 		"a step of all there is": {node: huge, r: control.PlanRequest{View: "d@assign=strict,step=1TiB"}, want: meta.ErrInvalid, text: "steps of 4194306 records"},
-		"who has left":           {ctx: gone, node: n, r: control.PlanRequest{View: "d"}, want: context.Canceled},
+		"a caller that has left": {ctx: gone, node: n, r: control.PlanRequest{View: "d"}, want: context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.ctx == nil {

@@ -71,7 +71,7 @@ func refusal(socket, route, request string) string {
 	return is.Error.Message
 }
 
-// What not all users may do says what that is, so that who is refused is told.
+// What not all users may do says what that is, so that a user who is refused is told.
 func TestEveryRouteThatMayBeRefusedSaysWhatItDoes(t *testing.T) {
 	acts, others := control.Refusable()
 	for name, act := range acts {

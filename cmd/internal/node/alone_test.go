@@ -136,7 +136,7 @@ func TestJoinOfAnotherCluster(t *testing.T) {
 
 // A node that cannot be mounted does not join, nor does it leave anything: its token is for
 // the next try.
-func TestWhoCannotBeMountedDoesNotJoin(t *testing.T) {
+func TestANodeThatCannotBeMountedDoesNotJoin(t *testing.T) {
 	var taken string
 	first := run(t, func(c *node.Config) {
 		taken = filepath.Join(filepath.Dir(c.Mount), "nvme")

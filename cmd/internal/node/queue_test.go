@@ -25,7 +25,7 @@ const oneFatal = `exec 3< datasets/d/rank-1/queue; had=
 	done; echo "$had" >> "$1/done"`
 
 // A batch that ends its readers keeps the others from being read no longer than
-// it takes four of these, and who reaches the end is told.
+// it takes four of these, and a reader that reaches the end is told.
 func TestABatchThatEndsItsReaders(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -39,7 +39,7 @@ func TestWhereABatchIsForACallerThatLeaves(t *testing.T) {
 	leave()
 	for name, ask := range ask {
 		if err := ask(); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s, of who has left: %v", name, err)
+			t.Errorf("%s, for a caller that has left: %v", name, err)
 		}
 	}
 }
