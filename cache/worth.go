@@ -117,8 +117,8 @@ func (ev *eviction) wanted(e *entry, now time.Time) float64 {
 
 // nextUse is when b will be opened again, as far as that can be known: when a
 // reader comes to it, in this epoch or the next one; or else, if it was used
-// before, after as long as it took last time. Of an input that fills copy from nothing
-// is guessed: one that the window of a shuffle has passed would be overdue for ever.
+// before, after as long as it took last time. When an input is used again is not guessed:
+// one that the window of a shuffle has passed would be overdue for ever.
 func (ev *eviction) nextUse(b *batch, now time.Time) float64 {
 	if _, at, ok := ev.readers.soonest(b.key, now); ok {
 		return ev.time.seconds(at)

@@ -18,9 +18,9 @@ import (
 // before its first byte. What a power failure leaves of one that is not durable shows at its first
 // hash.
 //
-// No lock guards it. The exported methods are watched, and fail at once if the directory is not
-// read now, so that what a silent disk does late is over before any other call.
-// They may be called concurrently, but for Seal and Close.
+// No lock guards it. The exported methods, but for Bytes, Size and Close, are watched, and fail at
+// once if the directory is not read now, so that what a silent disk does late is over before any
+// other call. They may be called concurrently, but for Seal and Close.
 type File struct {
 	health *health
 	file   *diskdir.File

@@ -13,7 +13,7 @@ import (
 	"rankfs/meta/wire"
 )
 
-// MaxFound bounds what a node finds for another, and so the disk that it takes. It is
+// MaxFound bounds what a node takes of what another has found for it. It is
 // the lines of an HDFS block where one has four bytes on the average; finer ones are
 // found by the node that wants to know.
 const MaxFound = 32 << 20
@@ -21,7 +21,7 @@ const MaxFound = 32 << 20
 // findWait is how long a node may let such a request wait for its turn.
 const findWait = time.Second
 
-// A Finder looks through parts of sources that this node can reach, for the index that
+// A Finder looks through a split of a source that this node can reach, for the index that
 // another node makes. What is to be found is said in words of sources of that scheme. It
 // returns a file, for the caller to close, and how long it is.
 type Finder func(ctx context.Context, scheme string, what []byte) (*os.File, int64, error)

@@ -14,8 +14,8 @@ import (
 	"rankfs/meta/slowdisk"
 )
 
-// A Dir is how files are made in a directory, and how it is opened itself, by names below it. An
-// *os.Root is one.
+// A Dir is a directory on a disk: it makes, renames and removes files, and opens directories to sync
+// them, by names below it. An *os.Root is one.
 type Dir interface {
 	OpenFile(name string, flag int, perm os.FileMode) (*os.File, error)
 	Rename(from, to string) error

@@ -33,10 +33,10 @@ const segmentBytes = 4 << 20
 const room = segmentBytes + 1<<20
 
 // A journal is Raft's log and its votes on disk. It is a wal.WAL that outlives a
-// disk that is full, or cannot be written for a while, which ends others in three
-// ways. A segment for which there was no room is left in the way of itself: see
-// tidy. The log takes nothing more, now and after a new start, for it has sealed the
-// segment before: see unseal. And Raft panics if it cannot note its term: see
+// disk that is full, or cannot be written for a while, which would end another WAL in
+// three ways. The file of a segment for which there was no room stays, and the segment
+// cannot be made later: see tidy. The log takes nothing more, now and after a new start,
+// for it has sealed the segment before: see unseal. And Raft panics if it cannot note its term: see
 // SetUint64. It also knows the entry that a snapshot ends with: see GetLog.
 //
 // Where no other node has the log, the WAL may lack its tail for a moment: see mayWait.

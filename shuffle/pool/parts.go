@@ -103,8 +103,8 @@ func (g Parts) noPart(is state.PoolStage, name meta.Part) error {
 // a program that asks for less uses O_NONBLOCK, and one that is interrupted stops.
 const sealTime = 24 * time.Hour
 
-// sealed waits until all maps are committed, and returns the stage. Of one whose spec stays,
-// as there are attempts, no part is waited for that it never has.
+// sealed waits until all maps are committed, and returns the stage. Once there are attempts its
+// spec stays, and an open of a part that it will never have does not wait.
 func (g Parts) sealed(ctx context.Context, name meta.Part, wait bool) (state.PoolStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, sealTime)
 	defer cancel()

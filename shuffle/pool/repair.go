@@ -25,9 +25,10 @@ type repairer struct {
 // A refused map is one of which a node did not take a copy.
 type refused struct{ stage, number uint64 }
 
-// repair gives maps of which too few nodes that are up and stay have a copy another one: each
-// node those of which it has the first such copy, or if there is none the first that is up;
-// the most endangered first. Of which more have one than should, the last gives up its own.
+// repair makes one more copy of each map that has too few on nodes that are up and stay. The node
+// that has the first of these copies makes it, or where there is none the first node with a copy
+// that is up; the most endangered maps come first. Of a map with too many copies the node that
+// has the last gives up its own.
 //
 // A node that did not take a copy is not asked again in this round, as it may take long to
 // say so; one that has no room for it is asked for smaller ones. When other nodes are up, other

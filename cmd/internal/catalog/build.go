@@ -34,7 +34,7 @@ type reusing interface {
 	Reuse(x *index.Index)
 }
 
-// A divided source has other nodes look through parts of it.
+// A divided source has other nodes look through splits of it.
 type divided interface {
 	Divide(among []splits.Helper)
 }

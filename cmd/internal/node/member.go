@@ -86,7 +86,8 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 	return m, nil
 }
 
-// offer makes the server of what s has, and find finds.
+// offer makes the server by which other nodes have the records and files of s, have find look
+// through splits for them, and reach the shuffle pool, if this node has one.
 func (m *member) offer(s peers.Store, find peers.Finder, p *pool.Pool) (err error) {
 	calls, pushes := peers.FindFor(peers.Calls(s), find), wire.Pushes(nil)
 	if p != nil {

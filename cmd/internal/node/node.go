@@ -98,7 +98,8 @@ type store struct {
 	*catalog.Catalog
 }
 
-// What is asked by other nodes may be asked before this one has the parts that answer.
+// asked has the parts of this node that answer others. A node that asks before there is such a
+// part is told that this one begins.
 type asked struct {
 	leader  *dispatch.Leader
 	catalog atomic.Pointer[catalog.Catalog]
