@@ -15,7 +15,7 @@ const (
 // its source.
 type mix struct{ ram, packed int }
 
-// A set is a view's items, taken together.
+// A set is the items of a series, taken together.
 type set struct {
 	items []int32
 	bytes [Levels]float64

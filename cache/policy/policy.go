@@ -18,7 +18,7 @@ type Item struct {
 	Move  [Levels]float64 // seconds of work to bring it there, once its bytes are in memory: not the fetch
 	Now   Level           // where it is
 	Floor Level           // pinned: never below this level, as long as the budgets allow
-	Set   int32           // the view it belongs to; equal numbers, equal view
+	Set   int32           // of the series in its key; equal numbers, equal series
 	Group int32           // all or nothing with the others of its group; below zero: none
 	Job   int32           // the job on whose account it is kept; below zero: none
 	Last  float64         // when it was used last, in seconds; below zero: never
