@@ -22,7 +22,7 @@ type Dir interface {
 	Remove(name string) error
 }
 
-// A File is one that is made in a directory and does not change after that.
+// A File is one that is made in a directory, and then stays what it is, or is mended.
 //
 //   - It is made by a name that says that it is unfinished. Seal gives it its own. One that is not
 //     sealed is discarded, or gone on with or swept by the next daemon, as its kind has it.

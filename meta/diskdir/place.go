@@ -42,14 +42,14 @@ func Open(path string, create bool) (*Place, error) {
 		return nil, err
 	}
 	p := &Place{Root: root}
-	if err := p.claim(); err != nil {
+	if err := p.own(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-// claim makes the place this process's own, and notes what it is known by.
-func (p *Place) claim() (err error) {
+// own makes the place this process's own, and notes what it is known by.
+func (p *Place) own() (err error) {
 	// Opened to read, or the disk could not be turned read-only under us; and made only where there
 	// is none, so that a disk that takes no writes for now is not asked for one.
 	p.lock, err = p.Root.Open(lockName)

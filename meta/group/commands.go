@@ -72,7 +72,7 @@ func (c *commands) agree(ctx context.Context, by state.Sender, command state.Com
 	defer cancel()
 	var full error
 	for {
-		a, err := c.attempt(ctx, by, command)
+		a, err := c.tryOnce(ctx, by, command)
 		if err == nil {
 			return a, nil
 		}
@@ -93,8 +93,8 @@ func (c *commands) agree(ctx context.Context, by state.Sender, command state.Com
 	}
 }
 
-// attempt executes a command here, if this node leads, or where the leader is.
-func (c *commands) attempt(ctx context.Context, by state.Sender, command state.Command) (a applied, err error) {
+// tryOnce executes a command here, if this node leads, or where the leader is.
+func (c *commands) tryOnce(ctx context.Context, by state.Sender, command state.Command) (a applied, err error) {
 	if c.replica.Leads() {
 		return c.executor.apply(ctx, by, command)
 	}

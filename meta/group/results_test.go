@@ -46,7 +46,7 @@ func TestAnswersThatLackTheirResult(t *testing.T) {
 		for _, text := range []string{`{}`, `null`, `{"Queue":null,"Plan":null}`, `{"Queue":5,"Plan":5,"Job":5,"Stage":5}`} {
 			spoiled.Store(&text)
 			err := onceLed(t, func() error {
-				_, err := n.group.commands.attempt(t.Context(), n.group.config.self(), tt.command)
+				_, err := n.group.commands.tryOnce(t.Context(), n.group.config.self(), tt.command)
 				if errors.Is(err, meta.ErrCorrupt) {
 					return nil
 				}

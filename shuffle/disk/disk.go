@@ -38,8 +38,8 @@ type Disk struct {
 
 	mu struct {
 		sync.Mutex
-		lasting map[string]bool
-		stay    map[uint64]bool // jobs whose directories are to be removed still
+		lasting   map[string]bool
+		undropped map[uint64]bool // jobs whose directories are to be removed still
 	}
 }
 
@@ -64,7 +64,7 @@ var (
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
 	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: RestTime, Log: log}}
 	d.Budget.Most = bytes
-	d.mu.lasting, d.mu.stay = make(map[string]bool), make(map[uint64]bool)
+	d.mu.lasting, d.mu.undropped = make(map[string]bool), make(map[uint64]bool)
 	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {
 		err = w.Do(func() (err error) {
 			if err = meta.MakeDir(at); err == nil {
@@ -143,8 +143,8 @@ func (d *Disk) Free() int64 {
 }
 
 // Failed notes an error of writing, and reports whether it is one of the disk, or of a directory that
-// is gone from where it was. While that is left alone there are no others, but of what was under way. Memory, where d is
-// nil, does not fail.
+// is gone from where it was. While that is left alone there are no others, but of what was under
+// way. Memory, where d is nil, does not fail.
 func (d *Disk) Failed(err error) bool {
 	if d == nil {
 		return false
@@ -200,8 +200,8 @@ func (d *Disk) Drop(number uint64, used func(file string) bool) error {
 	err := d.Remove(d.place.Root, name, func(file string) bool { return used(strings.TrimPrefix(file, name+"/")) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if delete(d.mu.stay, number); err != nil {
-		d.mu.stay[number] = true
+	if delete(d.mu.undropped, number); err != nil {
+		d.mu.undropped[number] = true
 	}
 	return err
 }
@@ -212,7 +212,7 @@ func Unused(string) bool { return false }
 // DropAgain reports whether directories of jobs stay still.
 func (d *Disk) DropAgain() bool {
 	d.mu.Lock()
-	stay := slices.Collect(maps.Keys(d.mu.stay))
+	stay := slices.Collect(maps.Keys(d.mu.undropped))
 	d.mu.Unlock()
 	return slices.ContainsFunc(stay, func(number uint64) bool { return d.Drop(number, Unused) != nil })
 }
