@@ -95,11 +95,11 @@ func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]
 // writing is the rate at which disks write, in bytes a second, as measured; no more than a
 // page cache takes, or a choice would move things about as if that cost nothing.
 func writing(measured rate) float64 {
-	const most = 1 << 30
+	const maxWriting = 1 << 30
 	if measured.perSecond == 0 {
-		return most
+		return maxWriting
 	}
-	return min(measured.perSecond, most)
+	return min(measured.perSecond, maxWriting)
 }
 
 // wanted is when e will be opened, or what is made of it: before anything that was

@@ -77,12 +77,12 @@ type viewDir struct {
 // files is the count of inode numbers that a view of that shape takes, and whether
 // it is allowed: the numbers of a mount last for 2^15 views of the largest size.
 func files(ranks, steps uint64) (uint64, bool) {
-	const most = 1 << 48
-	if steps != 0 && ranks > most/4/steps {
+	const maxNumbers = 1 << 48
+	if steps != 0 && ranks > maxNumbers/4/steps {
 		return 0, false
 	}
 	n := fixed + perRank*ranks + 2*ranks*steps
-	return n, n <= most
+	return n, n <= maxNumbers
 }
 
 func (d *viewDir) ino(k kind, rank, step uint64) uint64 {

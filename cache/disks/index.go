@@ -121,8 +121,8 @@ func decodeItem(b []byte) (i item, ok bool) {
 	n := func(k int) uint64 { return binary.LittleEndian.Uint64(b[16+8*k:]) }
 	i.key.Rank, i.key.Step, i.size, i.sum, i.real = n(0), n(1), int64(n(2)), n(3), int64(n(4))
 	// A file takes no more than its bytes in huge pages, and a map of them.
-	const most = 1 << 50
-	return i, 0 <= i.size && i.size < most && 0 <= i.real && i.real <= i.size+i.size/64+4<<20 && n(5) == 0
+	const maxSize = 1 << 50
+	return i, 0 <= i.size && i.size < maxSize && 0 <= i.real && i.real <= i.size+i.size/64+4<<20 && n(5) == 0
 }
 
 // An index is the index file of a directory: what it says of the slabs, and what they

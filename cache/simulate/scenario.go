@@ -99,12 +99,12 @@ const page = 4096
 // window is the number of batches that memory holds of those that are made ready for a rank, as
 // far as any source has so many of use.
 func (s *Scenario) window() int {
-	const least = 16
+	const minAhead = 16
 	if len(s.Bytes) == 0 || s.Ranks < 1 || s.Partitions < 1 {
-		return least
+		return minAhead
 	}
 	size := max(s.bytes(0)*int64(s.Batch)/int64(s.Grains), page)
-	return int(min(max(s.Memory/int64(s.Ranks)/size, least), maxAhead))
+	return int(min(max(s.Memory/int64(s.Ranks)/size, minAhead), maxAhead))
 }
 
 // check reports what cannot be simulated, and what to do about it.

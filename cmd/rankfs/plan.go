@@ -91,9 +91,9 @@ func (a *planning) complete(weighed bool) (err error) {
 
 // weight makes a whole number of a weight: only the relation of two matters.
 func weight(name string, f float64) (uint32, error) {
-	const most, unit = 4000, 1_000_000 // what 32 bits hold
-	if !(f >= 0 && f <= most) {
-		return 0, meta.Worded(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, most)
+	const maxWeight, unit = 4000, 1_000_000 // what 32 bits hold
+	if !(f >= 0 && f <= maxWeight) {
+		return 0, meta.Worded(meta.ErrInvalid, "%s %v is not a weight from 0 to %d", name, f, maxWeight)
 	}
 	return uint32(math.Round(f * unit)), nil
 }

@@ -179,9 +179,9 @@ func (p shuffleCommands) writeAll(w io.Writer, list []control.PoolJob) {
 
 // someNames are a few, and how many more.
 func someNames(names []string) string {
-	const most = 2
-	if more := len(names) - most; more > 0 {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	const maxListed = 2
+	if more := len(names) - maxListed; more > 0 {
+		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
 }

@@ -148,12 +148,12 @@ func oneOf(l control.Load) string {
 
 // middle shortens a name that would push everything else off the screen.
 func middle(name string) string {
-	const most = 20
-	if utf8.RuneCountInString(name) <= most {
+	const maxRunes = 20
+	if utf8.RuneCountInString(name) <= maxRunes {
 		return name
 	}
 	runes := []rune(name)
-	return string(runes[:most/2-1]) + ".." + string(runes[len(runes)-most/2+1:])
+	return string(runes[:maxRunes/2-1]) + ".." + string(runes[len(runes)-maxRunes/2+1:])
 }
 
 // lately describes the last minute, or says that no rank reads now. It is empty for a

@@ -66,11 +66,11 @@ type run struct{ first, end int }
 // cutRuns makes a run of each block, rounded to granules, and several of a very
 // large one.
 func cutRuns(blocks []namenode.Block, size int64) (runs []run) {
-	const most = maxSplit / granule
+	const maxGranules = maxSplit / granule
 	at, n := 0, granules(size)
 	for _, b := range blocks {
 		for end := min(granules(b.Off+b.Size), n); at < end; {
-			next := min(end, at+most)
+			next := min(end, at+maxGranules)
 			runs = append(runs, run{at, next})
 			at = next
 		}

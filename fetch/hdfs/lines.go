@@ -166,11 +166,11 @@ func firstLine(ctx context.Context, s *scan, p split, w *splits.Findings) error 
 		w.Put(0)
 		return nil
 	}
-	const most = 64 << 10 // to read at once: lines are mostly shorter
+	const maxRead = 64 << 10 // to read at once: lines are mostly shorter
 	buf := scanBuffers.Get().(*[1 << 20]byte)
 	defer scanBuffers.Put(buf)
 	for at := p.from - 1; at < p.to-1; { // a line may begin right behind one that ends the split before
-		end := min(at+most, p.to-1)
+		end := min(at+maxRead, p.to-1)
 		r := s.source.open(ctx, s.files[p.file].path, at, end)
 		_, err := io.ReadFull(r, buf[:end-at])
 		r.Close()

@@ -50,7 +50,7 @@ func values(ctx context.Context, s *scan, p split, w *splits.Findings) error {
 // checkValues reports whether values of such lengths can be of a split that reaches so
 // far. Whether they are shows when they are read.
 func checkValues(p split, size int64, found *splits.Findings) error {
-	const most = 1 << 47 // of a split, unpacked
+	const maxUnpacked = 1 << 47 // of a split, unpacked
 	total, end := uint64(0), uint64(0)
 	for n := 0; ; n++ {
 		v, more, err := found.Next()
@@ -62,7 +62,7 @@ func checkValues(p split, size int64, found *splits.Findings) error {
 		case !more:
 			return fmt.Errorf("%d values up to byte %d of %d %w", n, end, size, meta.ErrCorrupt)
 		}
-		if total, end = total+end, v; v > most || total > most {
+		if total, end = total+end, v; v > maxUnpacked || total > maxUnpacked {
 			return fmt.Errorf("list of values of a split %w: one has %d bytes, all before it %d", meta.ErrCorrupt, v, total)
 		}
 	}

@@ -91,9 +91,9 @@ func OpenLines(path string) (*File, error) { return openFile(path, lines()) }
 // OpenFixed opens a file whose records have n bytes each. A shorter rest at the end
 // of the file belongs to no record; a note says so.
 func OpenFixed(path string, n int64) (*File, error) {
-	const most = 1<<48 - 1
-	if n < 1 || n > most {
-		return nil, meta.Worded(meta.ErrInvalid, "records cannot have %d bytes: use 1 to %d", n, int64(most))
+	const maxRecord = 1<<48 - 1
+	if n < 1 || n > maxRecord {
+		return nil, meta.Worded(meta.ErrInvalid, "records cannot have %d bytes: use 1 to %d", n, int64(maxRecord))
 	}
 	return openFile(path, fixed(n))
 }

@@ -201,19 +201,19 @@ func goes(j state.PoolJob, hosts map[string]string, now time.Time) string {
 
 // some are a few names, and how many more.
 func some(names []string) string {
-	const most = 8
-	if more := len(names) - most; more > 0 {
-		names = append(slices.Clip(names[:most]), fmt.Sprintf("%d more", more))
+	const maxNamed = 8
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clip(names[:maxNamed]), fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }
 
 // numbersOf writes rising numbers for a person: 0, 3-7, 9 and 12 more.
 func numbersOf(numbers []uint64) string {
-	const most = 8
+	const maxNamed = 8
 	var words []string
 	left := len(numbers)
-	for i := 0; i < len(numbers) && len(words) < most; {
+	for i := 0; i < len(numbers) && len(words) < maxNamed; {
 		first, n := numbers[i], 1
 		for i+n < len(numbers) && numbers[i+n] == first+uint64(n) {
 			n++
@@ -235,10 +235,10 @@ func numbersOf(numbers []uint64) string {
 // weights writes the bytes of parts in one line: of all if they are few, else of the
 // largest, of one in the middle and of the smallest.
 func weights(parts []int64) string {
-	const most = 8
+	const maxNamed = 8
 	number := func(i int) string { return fmt.Sprintf("%06d", i) }
 	var words []string
-	if len(parts) <= most {
+	if len(parts) <= maxNamed {
 		for i, n := range parts {
 			words = append(words, fmt.Sprintf("%s %d", number(i), n))
 		}

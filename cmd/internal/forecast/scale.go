@@ -81,8 +81,8 @@ func (j *Job) parts() bool {
 // gather makes batches of grains of chunks. It returns the bytes of the chunks
 // that a window has in use.
 func (j *Job) gather(s *simulate.Scenario, batch, by float64) float64 {
-	const most = 64 // grains of a batch: as many chunks as it can have records of
-	grain := math.Ceil(batch / most)
+	const maxGrains = 64 // grains of a batch: as many chunks as it can have records of
+	grain := math.Ceil(batch / maxGrains)
 	chunks := max(1, float64(j.set.Chunks))
 	s.Batch = max(1, int(math.Round(batch/grain)))
 	s.Partitions = max(1, int(chunks/by))

@@ -17,9 +17,9 @@ func defaultRAM(root fs.FS) int64 {
 	if limit := cgroupLimit(root); limit > 0 && (memory == 0 || limit < memory) {
 		memory = limit
 	}
-	const page = 2 << 20   // slabs are made of huge pages
-	const least = 64 << 20 // a few small batches, whatever /proc says
-	return max(memory/4/page*page, least)
+	const page = 2 << 20    // slabs are made of huge pages
+	const minRAM = 64 << 20 // a few small batches, whatever /proc says
+	return max(memory/4/page*page, minRAM)
 }
 
 // installed is the memory of the machine, or zero.

@@ -102,15 +102,15 @@ func (m *Meter) Done() {
 func (m *Meter) bar(p control.Progress, now time.Time, width int) string {
 	width = max(width-1, 1) // a full last column makes some terminals wrap
 	line := p.Doing
-	const least, most = 8, 40 // columns of the bar itself
+	const minBar, maxBar = 8, 40 // columns of the bar itself
 	facts := m.facts(p, now)
 	for len(facts) > 0 && utf8.RuneCountInString(line+"  "+strings.Join(facts, "  ")) > width {
 		facts = facts[:len(facts)-1]
 	}
 	if len(facts) > 0 {
 		room := width - utf8.RuneCountInString(line+"  "+strings.Join(facts, "  ")) - len("  []")
-		if p.Total > 0 && room >= least {
-			line += "  " + Gauge(p, min(room, most))
+		if p.Total > 0 && room >= minBar {
+			line += "  " + Gauge(p, min(room, maxBar))
 		}
 		line += "  " + strings.Join(facts, "  ")
 	}

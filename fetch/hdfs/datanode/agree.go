@@ -132,8 +132,8 @@ func readMessage(c net.Conn, most uint64) ([]byte, error) {
 
 // words makes a stranger's text fit to print.
 func words(b []byte) string {
-	const most = 400
-	text := strings.ToValidUTF8(string(b[:min(len(b), most)]), "?")
+	const maxShown = 400
+	text := strings.ToValidUTF8(string(b[:min(len(b), maxShown)]), "?")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '

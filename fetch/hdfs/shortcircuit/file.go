@@ -256,8 +256,8 @@ var workers = min(4, runtime.NumCPU())
 // share is how much of a large read a worker takes at a time: whole chunks, which are read
 // once if the read begins with one.
 func (f *File) share() int {
-	const least = 2 << 20
-	return (least + int(f.per) - 1) / int(f.per) * int(f.per)
+	const minRead = 2 << 20
+	return (minRead + int(f.per) - 1) / int(f.per) * int(f.per)
 }
 
 // expectSums has the disk begin to read the checksums of n bytes from off on, all at

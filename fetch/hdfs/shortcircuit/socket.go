@@ -226,8 +226,8 @@ func refusal(answer proto.Message) error {
 
 // receive takes two files, which come with one byte.
 func receive(c *net.UnixConn, d *disks) (files [2]*os.File, err error) {
-	const most = 8 // more than are sent; surplus files must be closed
-	one, space := make([]byte, 1), make([]byte, unix.CmsgSpace(4*most))
+	const maxPassed = 8 // more than are sent; surplus files must be closed
+	one, space := make([]byte, 1), make([]byte, unix.CmsgSpace(4*maxPassed))
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return files, err
