@@ -59,7 +59,7 @@ func helper(t *testing.T, find peers.Finder) splits.Helper {
 
 // finder looks through splits for other nodes as a node with such clusters does.
 func finder(k *hdfs.Clusters) *splits.Finder {
-	return splits.NewFinder("", (&fetch.Env{HDFS: k}).Looks())
+	return splits.NewFinder("", 32<<20, (&fetch.Env{HDFS: k}).Looks())
 }
 
 // says is a node that answers every question with the same, found or not.

@@ -13,7 +13,7 @@ import (
 	"rankfs/meta/wire"
 )
 
-// MaxFound bounds what a node takes of what another has found for it. It is
+// MaxFound bounds what a node finds for another, and takes of what another has found for it. It is
 // the lines of an HDFS block where one has four bytes on the average; finer ones are
 // found by the node that wants to know.
 const MaxFound = 32 << 20

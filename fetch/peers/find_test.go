@@ -135,7 +135,7 @@ func TestRequestsOfTwoSources(t *testing.T) {
 				for _, scheme := range test.knows {
 					looks[scheme] = sources[scheme].look
 				}
-				calls := peers.FindFor(make(wire.Calls), splits.NewFinder("", looks).Find)
+				calls := peers.FindFor(make(wire.Calls), splits.NewFinder("", peers.MaxFound, looks).Find)
 				maps.DeleteFunc(calls, func(number uint8, _ wire.Call) bool { return number > test.call })
 				l, dial := wiretest.Networks[0].Listen(t)
 				wiretest.Serve(t, l, calls, nil, wire.Limits{})

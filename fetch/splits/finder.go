@@ -19,18 +19,16 @@ type Look func(ctx context.Context, request []byte, w *Findings) error
 // there are cores, of whichever sources. More is refused: the node that asks reads them itself.
 type Finder struct {
 	dir     string // for what was found; empty: that of the system
+	max     int64  // bytes of what is found for another node
 	looks   map[string]Look
 	finding chan struct{} // holds one for each split that is looked through
 }
 
 // NewFinder returns one that looks through sources of some schemes, and puts what it found
-// into a directory.
-func NewFinder(dir string, looks map[string]Look) *Finder {
-	return &Finder{dir, looks, make(chan struct{}, runtime.NumCPU())}
+// into a directory: for one split no more than so many bytes.
+func NewFinder(dir string, max int64, looks map[string]Look) *Finder {
+	return &Finder{dir, max, looks, make(chan struct{}, runtime.NumCPU())}
 }
-
-// maxFound bounds the bytes of what is found for another node.
-const maxFound = 32 << 20
 
 // Find has the split looked through that a request means, which is one of sources of a scheme.
 // It returns a file without a name, for the caller to close, and how much of it was found. It
@@ -56,7 +54,7 @@ func (f *Finder) Find(ctx context.Context, scheme string, request []byte) (*os.F
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := note(file, maxFound, func(w *Findings) error { return look(ctx, request, w) })
+	found, err := note(file, f.max, func(w *Findings) error { return look(ctx, request, w) })
 	if err != nil {
 		found.close()
 		return nil, 0, err

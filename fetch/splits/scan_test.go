@@ -105,7 +105,7 @@ func finds(ctx context.Context, scheme string, request []byte, w io.Writer) erro
 		}
 		return new(ranges).Find(ctx, split, w)
 	}
-	f, size, err := splits.NewFinder("", map[string]splits.Look{"keys": look}).Find(ctx, scheme, request)
+	f, size, err := splits.NewFinder("", 32<<20, map[string]splits.Look{"keys": look}).Find(ctx, scheme, request)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func TestFinder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	leave := make(chan struct{})
 	begun, done := make(chan struct{}), make(chan error)
-	f := splits.NewFinder(dir, map[string]splits.Look{
+	f := splits.NewFinder(dir, 32<<20, map[string]splits.Look{
 		"waits": func(_ context.Context, _ []byte, w *splits.Findings) error {
 			w.Put(5)
 			begun <- struct{}{}

@@ -120,7 +120,7 @@ func (s *sealing) chooser(g stage, is state.PoolStage, c *state.Commit, nodes []
 		key := placement.Key(g.job.Name, g.name, c.Map)
 		return func(nodes []placement.Node) []string { return placement.Choose(key, is.Spec.Copies, "", nodes) }
 	case s.ahead.went(is):
-		return s.ahead.choice.choose
+		return s.ahead.copies.choose
 	}
 	return s.files.spread.next(g.job.Name, is, c.Writer, nodes).choose
 }

@@ -33,7 +33,7 @@ func (p *Pool) Follow(ctx context.Context) {
 	p.uses.Adopt()
 	p.local.adoptDisk()
 	tasks.Go(func() { p.copies.inspectAll(ctx) })
-	tasks.Go(func() { p.local.settle(ctx) })
+	tasks.Go(func() { p.local.tellFreed(ctx) })
 	repair := repairer{p.copies, p.peers, make(map[string]refused)}
 	tasks.Go(func() { p.afterChanges(ctx, sweep.sweep, func() { sweep.sweepJobs() }) })
 	for _, task := range []func(context.Context) (again bool){repair.repair, p.tallies.look} {

@@ -45,8 +45,8 @@ func (g Attempts) Reserve(ctx context.Context, name string, bytes int64) (undo f
 // settleTime is how long what was freed is kept from other nodes.
 const settleTime = time.Second
 
-// settle tells the cluster what is freed, again and again until ctx is done.
-func (l *local) settle(ctx context.Context) {
+// tellFreed tells the cluster what is freed, again and again until ctx is done.
+func (l *local) tellFreed(ctx context.Context) {
 	for sleep(ctx, settleTime) {
 		for _, j := range l.config.State.PoolJobs() {
 			if j.Reserved[l.config.Cluster.Self()].Bytes == 0 {
@@ -54,7 +54,7 @@ func (l *local) settle(ctx context.Context) {
 			}
 			f, err := l.files(j)
 			if err == nil {
-				err = f.promised.Settle(ctx, ofQuota(j))
+				err = f.promised.TellFreed(ctx, ofQuota(j))
 			}
 			if err != nil && ctx.Err() == nil {
 				l.config.Log.Debug("what attempts have reserved of a quota stays reserved for now", "job", j.Name, "cause", err)

@@ -17,16 +17,16 @@ type spread struct {
 	}
 }
 
-// A choice is that of the nodes that are to have the copies of an attempt.
-type choice struct {
+// CopyNodes choose the nodes that are to have the copies of an attempt.
+type copyNodes struct {
 	key    uint64 // of the stage
 	writer string
 	copies int
 	given  map[string]int // before; nil: it is of no stage yet
 }
 
-// next is the choice for one more attempt; the nodes that it chooses now are counted as given.
-func (all *spread) next(job string, g state.PoolStage, writer string, nodes []placement.Node) choice {
+// next are those of one more attempt; the nodes that it chooses now are counted as given.
+func (all *spread) next(job string, g state.PoolStage, writer string, nodes []placement.Node) copyNodes {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.mu.given == nil {
@@ -37,7 +37,7 @@ func (all *spread) next(job string, g state.PoolStage, writer string, nodes []pl
 		given = make(map[string]int)
 		all.mu.given[g.Number] = given
 	}
-	c := choice{placement.Key(job, g.Name, 0), writer, g.Spec.Copies, maps.Clone(given)}
+	c := copyNodes{placement.Key(job, g.Name, 0), writer, g.Spec.Copies, maps.Clone(given)}
 	for _, id := range c.choose(nodes) {
 		given[id]++
 	}
@@ -52,6 +52,6 @@ func (all *spread) forget(stage uint64) {
 }
 
 // choose chooses of some nodes.
-func (c choice) choose(nodes []placement.Node) []string {
+func (c copyNodes) choose(nodes []placement.Node) []string {
 	return placement.InTurn(c.key, c.copies, c.writer, c.given, nodes)
 }

@@ -48,8 +48,8 @@ type tail struct {
 	stage   stage
 	is      state.PoolStage
 	attempt meta.Attempt
-	nonce   uint64 // no other tail has it
-	choice  choice // once something goes
+	nonce   uint64    // no other tail has it
+	copies  copyNodes // once something goes
 
 	end  chan struct{} // closed when it is to end
 	stop context.CancelFunc
@@ -134,7 +134,7 @@ func (t *tail) has(node string, g state.PoolStage) int64 {
 
 // went reports whether something of the attempt has gone to other nodes, or was to.
 func (t *tail) went(g state.PoolStage) bool {
-	return t != nil && t.is.Generation == g.Generation && t.choice.given != nil
+	return t != nil && t.is.Generation == g.Generation && t.copies.given != nil
 }
 
 // number is the nonce, if there is a tail.
@@ -232,8 +232,8 @@ func (t *tail) rest(ctx context.Context) bool {
 // targets are the nodes that a commit will give copies.
 func (all *tails) targets(f *files, t *tail) []string {
 	self, nodes := all.config.Cluster.Self(), all.config.Nodes()
-	t.choice = f.spread.next(t.stage.job.Name, t.is, self, nodes)
-	return slices.DeleteFunc(t.choice.choose(nodes), func(id string) bool { return id == self })
+	t.copies = f.spread.next(t.stage.job.Name, t.is, self, nodes)
+	return slices.DeleteFunc(t.copies.choose(nodes), func(id string) bool { return id == self })
 }
 
 // written is the length of a file beyond an offset, without what is only reserved; below

@@ -205,8 +205,8 @@ func (p *Promises) Spent(name string, bytes int64) {
 	delete(p.mu.of, name)
 }
 
-// Settle tells the cluster what is freed.
-func (p *Promises) Settle(ctx context.Context, j Job) error {
+// TellFreed tells the cluster what is freed.
+func (p *Promises) TellFreed(ctx context.Context, j Job) error {
 	select {
 	case p.asking <- struct{}{}:
 		defer func() { <-p.asking }()

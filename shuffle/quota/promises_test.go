@@ -79,7 +79,7 @@ func TestPromises(t *testing.T) {
 	}
 	left(40, "some more may have been reserved")
 	c.fails, c.unknown = nil, false
-	if err := p.Settle(t.Context(), j); err != nil || c.has.Asked-c.has.Freed != 60 {
+	if err := p.TellFreed(t.Context(), j); err != nil || c.has.Asked-c.has.Freed != 60 {
 		t.Errorf("settled, %d bytes are reserved: %v", c.has.Asked-c.has.Freed, err)
 	}
 	undo()
@@ -110,7 +110,7 @@ func TestReservedBefore(t *testing.T) {
 	}
 	c := &reserved{cluster{quota: 100, has: state.ReserveQuota{Asked: 90, Freed: 10}}}
 	p := quota.New(c, c, root, func() ([]quota.File, error) { return []quota.File{{Name: "a", Bytes: 50}}, nil })
-	if err := p.Settle(t.Context(), quota.Job{Name: "j", Number: 7}); err != nil || c.has.Asked-c.has.Freed != 50 {
+	if err := p.TellFreed(t.Context(), quota.Job{Name: "j", Number: 7}); err != nil || c.has.Asked-c.has.Freed != 50 {
 		t.Errorf("%d bytes are reserved, and there is one file of 50: %v", c.has.Asked-c.has.Freed, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/lmdb"
+	"rankfs/fetch/peers"
 	"rankfs/fetch/splits"
 	"rankfs/fs"
 	"rankfs/meta"
@@ -209,7 +210,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 // start runs what the parts do without being asked, once the cache is there.
 func (n *node) start(leader *dispatch.Leader) error {
 	m, ctx := n.member, n.ctx
-	finder := splits.NewFinder(n.config.indexing(), n.env.Looks())
+	finder := splits.NewFinder(n.config.indexing(), peers.MaxFound, n.env.Looks())
 	if err := m.offer(store{n.views.Server(), n.catalog}, finder.Find, n.pool); err != nil {
 		return err
 	}
