@@ -15,17 +15,20 @@ import (
 )
 
 // Errnos turn errors into numbers for the kernel, for both trees, and log them.
-type errnos struct {
+type Errnos struct {
 	log             *slog.Logger
 	count           atomic.Uint64 // of all but names that do not exist, and interrupts
 	said, saidNames said
 }
 
-// errno is the only place where an error becomes a number for the kernel. An
+// NewErrnos returns errnos that log to l.
+func NewErrnos(l *slog.Logger) *Errnos { return &Errnos{log: l} }
+
+// of is the only place where an error becomes a number for the kernel. An
 // unknown error is EIO: a false success is worse than a failure. Every error but a
 // plain "no such file" and an interrupt is logged, each line once in a second or
 // two: the kernel itself repeats a request that got ESTALE.
-func (e *errnos) errno(doing, path string, err error) fuse.Status {
+func (e *Errnos) of(doing, path string, err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
 	}
@@ -38,7 +41,7 @@ func (e *errnos) errno(doing, path string, err error) fuse.Status {
 }
 
 // tell counts and logs an error that is returned as status.
-func (e *errnos) tell(doing, path string, err error, status fuse.Status) fuse.Status {
+func (e *Errnos) tell(doing, path string, err error, status fuse.Status) fuse.Status {
 	e.count.Add(1)
 	s, most := &e.said, 1024
 	if status == fuse.EINVAL { // lookups of made-up names must not fill the log

@@ -47,7 +47,7 @@ func setTimes(a *fuse.Attr, at time.Time) { a.SetTimes(&at, &at, &at) }
 func (n *ofJob) attributes(a *fuse.Attr) {
 	a.Mode, a.Nlink = syscall.S_IFDIR|0700, 2
 	a.Uid, a.Gid = n.job.UID, n.job.GID
-	setTimes(a, n.tree.tree.born)
+	setTimes(a, n.tree.config.Born)
 }
 
 // stable identifies a file of the job's file system.

@@ -71,7 +71,7 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree := NewPool(Pool{PoolJobs: keptPool{files: files}}, &Tree{})
+	tree := NewPool(PoolConfig{Pool: Pool{PoolJobs: keptPool{files: files}}})
 	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
 	for _, tt := range []struct {
 		path             []string
@@ -165,7 +165,7 @@ func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
 
 // A directory that the kernel forgets and looks up again has each name once.
 func TestNamesOfADirectoryThatWasForgotten(t *testing.T) {
-	tree := NewPool(Pool{PoolJobs: keptPool{}}, &Tree{})
+	tree := NewPool(PoolConfig{Pool: Pool{PoolJobs: keptPool{}}})
 	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
 	var job, stage fuse.EntryOut
 	for range 2 {

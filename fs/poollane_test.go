@@ -72,7 +72,11 @@ func TestLanesCommitAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var together sync.WaitGroup
-	tree := NewPool(Pool{PoolJobs: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}}, New(Config{Log: slog.New(slog.DiscardHandler)}))
+	log := slog.New(slog.DiscardHandler)
+	tree := NewPool(PoolConfig{
+		Pool:   Pool{PoolJobs: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}},
+		Errnos: NewErrnos(log), Log: log,
+	})
 	if err := tree.Mount(mnt); err != nil {
 		t.Fatal(err)
 	}

@@ -20,19 +20,18 @@ func (t *PoolTree) Mount(dir string) error {
 		// Else the kernel asks for an extended attribute before every write.
 		ExtraCapabilities:    fuse.CAP_HANDLE_KILLPRIV_V2,
 		IgnoreSecurityLabels: true,
-		Logger:               newLogger(t.log),
+		Logger:               newLogger(t.config.Log),
 	}
-	if on, _ := t.tree.Passthrough(); !on {
+	if !t.config.Passthrough {
 		options.DisabledCapabilities = fuse.CAP_PASSTHROUGH
 	}
-	device, err := mountDevice(dir, unix.S_IFDIR, unix.MS_NOSUID|unix.MS_NODEV, t.tree.config.AllowOther)
+	device, err := mountDevice(dir, unix.S_IFDIR, unix.MS_NOSUID|unix.MS_NODEV, t.config.AllowOther)
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", dir, explain(err))
 	}
 	if t.server, err = fuse.NewServer(raw, fmt.Sprint("/dev/fd/", device), options); err != nil {
 		return errors.Join(fmt.Errorf("mount %s: %w", dir, err), unix.Unmount(dir, unix.MNT_DETACH))
 	}
-	t.tree.poolRefused.Store(nil)
 	t.served = make(chan struct{})
 	go func() {
 		defer close(t.served)

@@ -24,14 +24,15 @@ type poolRoot struct {
 func (n *poolRoot) Getattr(_ context.Context, _ fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	out.Mode = syscall.S_IFDIR | syscall.S_ISVTX | 0777
 	out.Nlink = 2
-	setTimes(&out.Attr, n.tree.tree.born)
+	setTimes(&out.Attr, n.tree.config.Born)
 	out.SetTimeout(attributesStay)
 	return 0
 }
 
 // Statfs implements fusefs.NodeStatfser. How much room there is a job says.
 func (n *poolRoot) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
-	return syscall.Errno(n.tree.tree.StatFs(nil, nil, out))
+	out.Bsize, out.Frsize, out.NameLen = 4096, 4096, nameMax
+	return 0
 }
 
 // Setattr implements fusefs.NodeSetattrer.
@@ -44,7 +45,7 @@ func (n *poolRoot) Lookup(ctx context.Context, name string, out *fuse.EntryOut) 
 	if meta.CheckName(name) != nil {
 		return nil, syscall.ENOENT
 	}
-	j, err := n.tree.pool.Job(ctx, name)
+	j, err := n.tree.config.Pool.Job(ctx, name)
 	if err != nil {
 		return nil, n.tree.errno("look up job", name, err)
 	}
@@ -66,7 +67,7 @@ func (n *poolRoot) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.E
 	if !ok {
 		return nil, syscall.EPERM
 	}
-	j, err := n.tree.pool.MakeJob(ctx, name, caller.Uid, caller.Gid)
+	j, err := n.tree.config.Pool.MakeJob(ctx, name, caller.Uid, caller.Gid)
 	if err != nil {
 		return nil, n.tree.errno("make job", name, err)
 	}
@@ -75,13 +76,13 @@ func (n *poolRoot) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.E
 
 // Rmdir implements fusefs.NodeRmdirer.
 func (n *poolRoot) Rmdir(ctx context.Context, name string) syscall.Errno {
-	err := n.tree.names.remove(n.EmbeddedInode(), name, func() error { return n.tree.pool.RemoveJob(ctx, name) })
+	err := n.tree.names.remove(n.EmbeddedInode(), name, func() error { return n.tree.config.Pool.RemoveJob(ctx, name) })
 	return n.tree.errno("remove job", name, err)
 }
 
 // Readdir implements fusefs.NodeReaddirer.
 func (n *poolRoot) Readdir(ctx context.Context) (fusefs.DirStream, syscall.Errno) {
-	names, err := n.tree.pool.Jobs(ctx)
+	names, err := n.tree.config.Pool.Jobs(ctx)
 	return directories(names), n.tree.errno("list jobs", "shuffle", err)
 }
 

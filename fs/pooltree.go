@@ -6,27 +6,39 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
 
+// PoolConfig says how the tree of the pool looks.
+type PoolConfig struct {
+	Pool   Pool
+	Errnos *Errnos   // of what fails
+	Born   time.Time // the time of what has none of its own
+	// AllowOther lets users other than the daemon's use the mount, as far as modes permit.
+	AllowOther bool
+	// Passthrough has the kernel read and write files by itself, where it can.
+	Passthrough bool
+	Log         *slog.Logger
+}
+
 // A PoolTree serves the pool, by a connection to the kernel of its own: that of the
 // datasets is read-only, and is fast because of that.
 type PoolTree struct {
-	pool      Pool
-	log       *slog.Logger
-	tree      *Tree // of datasets, which has the errnos
+	config    PoolConfig
+	refusal   atomic.Pointer[string]
 	names     poolNames
 	server    *fuse.Server
 	served    chan struct{}
 	unmounted atomic.Bool
 }
 
-// NewPool returns a tree that is mounted nowhere yet, beside the tree of datasets.
-func NewPool(p Pool, beside *Tree) *PoolTree {
-	t := &PoolTree{pool: p, log: beside.config.Log, tree: beside}
+// NewPool returns a tree that is mounted nowhere yet.
+func NewPool(c PoolConfig) *PoolTree {
+	t := &PoolTree{config: c}
 	t.names.init(func(in *fusefs.Inode, name string) { in.NotifyEntry(name) }) // ENOENT: it did not remember it
 	return t
 }
@@ -61,18 +73,18 @@ func (t *PoolTree) Gone() <-chan struct{} { return t.served }
 
 // refused notes that the kernel does not read and write the files of a file system by itself.
 func (t *PoolTree) refused(file string, cause error) {
-	if on, _ := t.tree.Passthrough(); !on {
+	if !t.config.Passthrough {
 		return // which is known
 	}
-	t.log.Warn("files of the shuffle pool are read and written through the daemon, as others of their file system", "file", file, "cause", cause)
+	t.config.Log.Warn("files of the shuffle pool are read and written through the daemon, as others of their file system", "file", file, "cause", cause)
 	reason := fmt.Sprintf("%s: %v", file, cause)
-	t.tree.poolRefused.Store(&reason)
+	t.refusal.Store(&reason)
 }
 
-// PoolRefused is a file of the shuffle pool that the kernel does not read and write by itself
-// although it does others, and why; empty if there was none.
-func (t *Tree) PoolRefused() string {
-	if reason := t.poolRefused.Load(); reason != nil {
+// Refusal is a file that the kernel does not read and write by itself although it does others,
+// and why; empty if there was none.
+func (t *PoolTree) Refusal() string {
+	if reason := t.refusal.Load(); reason != nil {
 		return *reason
 	}
 	return ""
@@ -83,7 +95,7 @@ func (t *Tree) PoolRefused() string {
 func (t *PoolTree) errno(doing, path string, err error) syscall.Errno {
 	var plain syscall.Errno
 	if !errors.As(err, &plain) {
-		return syscall.Errno(t.tree.errno(doing, path, err))
+		return syscall.Errno(t.config.Errnos.of(doing, path, err))
 	}
 	switch plain {
 	case unix.ENOENT, unix.EINTR, unix.EAGAIN, unix.EEXIST, unix.ENOTEMPTY:
@@ -93,5 +105,5 @@ func (t *PoolTree) errno(doing, path string, err error) syscall.Errno {
 	if status == fuse.EIO { // of an error that has no other name
 		status = fuse.Status(plain)
 	}
-	return syscall.Errno(t.tree.tell(doing, path, err, status))
+	return syscall.Errno(t.config.Errnos.tell(doing, path, err, status))
 }

@@ -34,10 +34,9 @@ type Config struct {
 type Tree struct {
 	fuse.RawFileSystem // answers ENOSYS to every call without a method here
 	connection         // by which these come
-	errnos             // of what fails
 	config             Config
+	errnos             *Errnos // of what fails
 	born               time.Time
-	poolRefused        atomic.Pointer[string]
 	views              views
 	handles            handles
 	count              struct{ lookups, batchReads atomic.Uint64 }
@@ -45,13 +44,19 @@ type Tree struct {
 
 // New returns a tree that is mounted nowhere yet.
 func New(c Config) *Tree {
-	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, born: time.Now()}
+	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, errnos: NewErrnos(c.Log), born: time.Now()}
 	t.connection.init(c.Log)
-	t.errnos.log = c.Log
 	t.views.init()
 	t.handles.init()
 	return t
 }
+
+// Errnos are those of what fails, for the tree of the pool, too: there an error is logged, and
+// counted, as one of the same mount.
+func (t *Tree) Errnos() *Errnos { return t.errnos }
+
+// Born is when the tree was made: the time of all in it that never changes.
+func (t *Tree) Born() time.Time { return t.born }
 
 // Stats is a snapshot of a tree.
 type Stats struct {

@@ -86,7 +86,7 @@ func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32
 	}
 	sum, err := n.dir.Checksum(requestContext(cancel), n.rank, n.step)
 	if err != nil {
-		return 0, t.errno("sum", n.path(), err)
+		return 0, t.errnos.of("sum", n.path(), err)
 	}
 	return answer(dest, []byte(sum))
 }

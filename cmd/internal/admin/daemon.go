@@ -37,6 +37,8 @@ type Config struct {
 	Pool    *pool.Pool           // nil: this node has none
 	Drop    func(dataset string) // has the names of a dataset looked up again
 	Log     *slog.Logger
+
+	PoolRefusal func() string // why files of the pool go through the daemon, although others do not
 }
 
 // A Group is the cluster, as its members see and change it.

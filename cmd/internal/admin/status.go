@@ -139,7 +139,7 @@ func (n *status) ofDaemon(tiers []control.Tier) (all []fault) {
 	if on, reason := n.tree.Passthrough(); !on {
 		add("passthrough", "", "passthrough is off, every byte goes through the daemon: %s", reason)
 	}
-	if why := n.tree.PoolRefused(); why != "" {
+	if why := n.PoolRefusal(); why != "" {
 		add("passthrough", "shuffle", "files of the shuffle pool go through the daemon, as the kernel takes none of their file system, which is so if that is stacked on others: %s", why)
 	}
 	all = append(all, n.all.datasets.faults()...)

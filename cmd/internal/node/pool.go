@@ -150,10 +150,22 @@ func (n *node) servePool(ctx context.Context) (end func() error, gone func(), er
 // mountPool mounts the pool, and has the names that the kernel knows there forgotten when they
 // are gone.
 func (n *node) mountPool(dir string) (*fs.PoolTree, error) {
-	tree := fs.NewPool(pooled.Of(n.pool), n.tree)
+	on, _ := n.tree.Passthrough()
+	tree := fs.NewPool(fs.PoolConfig{
+		Pool: pooled.Of(n.pool), Errnos: n.tree.Errnos(), Born: n.tree.Born(), AllowOther: !n.config.Private, Passthrough: on, Log: n.config.Log,
+	})
 	if err := tree.Mount(dir); err != nil {
 		return nil, err
 	}
 	n.poolTree.Store(tree)
 	return tree, nil
+}
+
+// poolRefusal is why files of the pool go through the daemon, although others do not; empty if
+// none do.
+func (n *node) poolRefusal() string {
+	if tree := n.poolTree.Load(); tree != nil {
+		return tree.Refusal()
+	}
+	return ""
 }

@@ -203,7 +203,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
 		Host: m.host, Called: m.called, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.env.HDFS,
-		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, Drop: n.drop, Log: c.Log,
+		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, PoolRefusal: n.poolRefusal, Drop: n.drop, Log: c.Log,
 	})
 }
 
