@@ -267,9 +267,9 @@ func killedAmidACopy(m *team) {
 	g.gone()
 }
 
-// killedAmidAMerge: of nodes that send what they have of a part, one is killed, and the
-// part is read whole from other copies; then, of another part, the node that merges it, and
-// what is read once it is back is right.
+// killedAmidAMerge: the node that merges a part is killed, and what is read once it is back
+// is right; then, of nodes that send what they have of another part, one is killed, and the
+// part is read whole from other copies.
 func killedAmidAMerge(m *team) {
 	const maps, parts = 4, 2
 	g := m.stage("merge", fmt.Sprintf("maps=%d parts=%d copies=2", maps, parts))
@@ -309,7 +309,8 @@ sys.stdout.buffer.write(b"".join(sorted(all[i:i+64] for i in range(0, len(all), 
 type read struct{ name, want string }
 
 // outlives reads parts on a node that has to fetch for them. Amid the first, the node that
-// sends is killed; amid the second, the one that reads.
+// reads is killed; amid the second, the one that sends. Not the other way round: a sender that
+// is found down while it starts anew has its maps copied, perhaps to the node that reads.
 func (g stage) outlives(parts []read) {
 	g.t.Helper()
 	g.whole(g.Nodes[0])
@@ -321,16 +322,16 @@ func (g stage) outlives(parts []read) {
 			return err
 		})
 		if i == 0 {
-			sender.Kill()
-			g.must(ended())
-			sender.Start()
-		} else {
 			reader.Kill()
 			if err := ended(); err == nil {
 				g.t.Error("a part was read whole whose daemon was killed amid its merge")
 			}
 			reader.Start()
 			got = g.sum(reader, part.name)
+		} else {
+			sender.Kill()
+			g.must(ended())
+			sender.Start()
 		}
 		if got != part.want {
 			g.t.Errorf("%s is %s, want %s", part.name, got, part.want)
