@@ -2,7 +2,7 @@ package queue
 
 // An assignment says which of the free units which node is to do, and which are loose.
 type assignment struct {
-	*pool
+	*freeUnits
 	assigned []int32 // by edge: units of its group that its node is to do
 	placed   []int32 // by group: sum of assigned over its edges
 	slack    []int32 // groups with more free units than placed ones
@@ -12,8 +12,8 @@ type assignment struct {
 }
 
 // newAssignment is of units that are all loose.
-func newAssignment(p *pool) assignment {
-	f := assignment{pool: p, assigned: make([]int32, len(p.edges)), placed: make([]int32, len(p.groups)), at: make([]int32, len(p.groups))}
+func newAssignment(p *freeUnits) assignment {
+	f := assignment{freeUnits: p, assigned: make([]int32, len(p.edges)), placed: make([]int32, len(p.groups)), at: make([]int32, len(p.groups))}
 	f.grow()
 	for g := range f.at {
 		f.at[g] = -1
@@ -26,7 +26,7 @@ func newAssignment(p *pool) assignment {
 
 // grow makes room for nodes that have come.
 func (f *assignment) grow() {
-	for len(f.load) < len(f.pool.nodes) {
+	for len(f.load) < len(f.freeUnits.nodes) {
 		f.load = append(f.load, 0)
 		f.spare = append(f.spare, 0)
 	}

@@ -29,7 +29,7 @@ type flow struct {
 	search search
 }
 
-func newFlow(p *pool, c *crew) *flow {
+func newFlow(p *freeUnits, c *crew) *flow {
 	f := &flow{assignment: newAssignment(p), crew: c, due: true}
 	f.grow()
 	return f
@@ -39,7 +39,7 @@ func (f *flow) schedules() uint64 { return f.made }
 
 func (f *flow) grow() {
 	f.assignment.grow()
-	for len(f.limit) < len(f.pool.nodes) {
+	for len(f.limit) < len(f.freeUnits.nodes) {
 		f.limit = append(f.limit, 0)
 	}
 }

@@ -13,10 +13,10 @@ func TestLocalFirst(t *testing.T) {
 	for _, policy := range []Policy{PolicyFlow, PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				s := &Scheduler{pool: anyPool(t), policy: policy, seed: rapid.Uint64().Draw(t, "seed")}
+				s := &Scheduler{units: anyUnits(t), policy: policy, seed: rapid.Uint64().Draw(t, "seed")}
 				s.begin()
 				for id := range rapid.IntRange(1, 8).Draw(t, "workers") {
-					s.crew.join(0, id, rapid.IntRange(0, len(s.pool.nodes)-1).Draw(t, "node"))
+					s.crew.join(0, id, rapid.IntRange(0, len(s.units.nodes)-1).Draw(t, "node"))
 				}
 				var now time.Duration
 				for range 200 {
@@ -25,7 +25,7 @@ func TestLocalFirst(t *testing.T) {
 					if len(w.leases) > 0 {
 						s.Finished(now, w.id, w.leases[0].unit)
 					}
-					here, free := s.pool.nodes[w.node].here > 0, s.pool.free > 0
+					here, free := s.units.nodes[w.node].here > 0, s.units.free > 0
 					a, err := s.Next(now, w.id)
 					if err != nil {
 						t.Fatal(err)
@@ -33,7 +33,7 @@ func TestLocalFirst(t *testing.T) {
 					if a.Verdict != Take {
 						continue
 					}
-					if free && s.pool.holds(w.node, a.Unit) != here {
+					if free && s.units.holds(w.node, a.Unit) != here {
 						t.Fatalf("unit %d for node %d, local ones left: %v", a.Unit, w.node, here)
 					}
 					s.Began(now, w.id, a.Unit)
@@ -46,7 +46,7 @@ func TestLocalFirst(t *testing.T) {
 // A node without a part in the schedule takes what it holds although that is assigned
 // to another, and leaves to that one what no node holds.
 func TestLocalFirstOfWhatIsAssignedToAnother(t *testing.T) {
-	p := poolOf(t, [][]int{{0, 1}, {}})
+	p := unitsOf(t, [][]int{{0, 1}, {}})
 	f := newFlow(p, &crew{})
 	f.grow()
 	f.bids = []bid{{worker: &worker{node: 0, quota: 1}}}

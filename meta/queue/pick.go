@@ -39,7 +39,7 @@ func (f *flow) plenty() bool {
 // these it takes what is assigned to the node, or for none, before what is assigned
 // to another: that one's schedule then has a loose unit in its place.
 func (f *flow) choose(w *worker) int {
-	local := f.pool.nodes[w.node].live
+	local := f.freeUnits.nodes[w.node].live
 	switch {
 	case f.load[w.node] > 0:
 		for i := len(local) - 1; i >= 0; i-- {

@@ -37,8 +37,8 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf("policy %q %w: use flow or probability", s, meta.ErrInvalid)
 }
 
-// A chooser is a policy at work on a pool. It hears of every unit that stops
-// being free or becomes free again, right after the pool did.
+// A chooser is a policy at work on freeUnits. It hears of every unit that stops
+// being free or becomes free again, right after they did.
 type chooser interface {
 	// pick names a free unit for w. If w had better wait it says until when.
 	pick(now time.Duration, w *worker) (unit int, until time.Duration, ok bool)

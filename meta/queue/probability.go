@@ -17,7 +17,7 @@ import (
 // first. What no other node holds has an infinite T: it goes before all others,
 // each with the same probability.
 type probability struct {
-	*pool
+	*freeUnits
 	*crew
 	random *rand.Rand
 	speed  []float64 // by node: units a nanosecond, or 0 if it is not known
@@ -29,8 +29,8 @@ type probability struct {
 // Both draw from the same distribution; the sum costs a look at each candidate.
 const tries = 32
 
-func newProbability(p *pool, c *crew, seed uint64) *probability {
-	return &probability{pool: p, crew: c, random: rand.New(rand.NewPCG(seed, 0))}
+func newProbability(p *freeUnits, c *crew, seed uint64) *probability {
+	return &probability{freeUnits: p, crew: c, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
 func (p *probability) took(int, int)     {}
@@ -51,7 +51,7 @@ func (p *probability) pick(_ time.Duration, w *worker) (int, time.Duration, bool
 
 // follow updates the speed of a node from the history of its workers.
 func (p *probability) follow(k int) {
-	for len(p.speed) < len(p.pool.nodes) {
+	for len(p.speed) < len(p.freeUnits.nodes) {
 		p.speed = append(p.speed, 0)
 	}
 	var speed float64
@@ -79,13 +79,13 @@ func (p *probability) busy(k int) float64 {
 	case p.known > 0:
 		speed = p.sum / float64(p.known)
 	}
-	return float64(p.pool.nodes[k].here) / speed
+	return float64(p.freeUnits.nodes[k].here) / speed
 }
 
 // alone is the group of candidates that no node but i holds, or -1.
 func (p *probability) alone(i int) int32 {
-	g := p.pool.nodes[i].sole
-	if p.pool.nodes[i].here == 0 {
+	g := p.freeUnits.nodes[i].sole
+	if p.freeUnits.nodes[i].here == 0 {
 		g = p.nowhere
 	}
 	if g >= 0 && p.groups[g].free > 0 {
@@ -98,7 +98,7 @@ func (p *probability) alone(i int) int32 {
 // the same T, so a group weighs as much as its free units together.
 func (p *probability) draw(i int) int32 {
 	candidates, n := func(j int) int32 { return p.live[j] }, len(p.live)
-	if local := p.pool.nodes[i].live; len(local) > 0 {
+	if local := p.freeUnits.nodes[i].live; len(local) > 0 {
 		candidates, n = func(j int) int32 { return p.edges[local[j]].group }, len(local)
 	}
 	most := float64(p.largest) * p.busiest()
@@ -113,7 +113,7 @@ func (p *probability) draw(i int) int32 {
 
 func (p *probability) busiest() float64 {
 	var most float64
-	for k := range p.pool.nodes {
+	for k := range p.freeUnits.nodes {
 		most = max(most, p.busy(k))
 	}
 	return most

@@ -10,16 +10,16 @@ import (
 // node i gets it.
 func byTheBook(p *probability, i int) []float64 {
 	odds := make([]float64, len(p.state))
-	local := p.pool.nodes[i].here > 0
+	local := p.freeUnits.nodes[i].here > 0
 	var sum, alone float64
 	for unit := range odds {
 		if p.state[unit] != stateFree || local && !p.holds(i, unit) {
 			continue
 		}
 		odds[unit] = math.Inf(1)
-		for k := range p.pool.nodes {
+		for k := range p.freeUnits.nodes {
 			if k != i && p.holds(k, unit) {
-				odds[unit] = min(odds[unit], float64(p.pool.nodes[k].here)/p.speed[k])
+				odds[unit] = min(odds[unit], float64(p.freeUnits.nodes[k].here)/p.speed[k])
 			}
 		}
 		if math.IsInf(odds[unit], 1) {
@@ -57,7 +57,7 @@ func TestDrawsAreByTheBook(t *testing.T) {
 		{"one rare group of many", append(make([][]int, 200), []int{0, 1}, []int{0, 2}), 0, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := poolOf(t, tt.hold)
+			p := unitsOf(t, tt.hold)
 			for _, unit := range tt.gone {
 				p.state[unit] = 1
 				p.take(unit)
@@ -70,8 +70,8 @@ func TestDrawsAreByTheBook(t *testing.T) {
 	}
 }
 
-func poolOf(t *testing.T, hold [][]int) *pool {
-	p, err := newPool(len(hold), func(unit int) (of []Holder) {
+func unitsOf(t *testing.T, hold [][]int) *freeUnits {
+	p, err := newFreeUnits(len(hold), func(unit int) (of []Holder) {
 		for _, k := range hold[unit] {
 			of = append(of, Holder{k, 1})
 		}
@@ -103,7 +103,7 @@ func compare(t *testing.T, a *probability, node int) {
 // A worker that was seen to be twice as fast has half of T.
 func TestSpeedFollowsHistory(t *testing.T) {
 	c := &crew{}
-	a := newProbability(poolOf(t, [][]int{{0}, {1}, {2}}), c, 1)
+	a := newProbability(unitsOf(t, [][]int{{0}, {1}, {2}}), c, 1)
 	for id, each := range []time.Duration{time.Second, 2 * time.Second} {
 		w := c.join(0, id, id)
 		for range 2 {

@@ -37,7 +37,7 @@ func (s *Scheduler) Join(now time.Duration, id, node int) error {
 	if _, w := s.crew.find(id); w != nil {
 		return fmt.Errorf("worker %d %w: give each descriptor a number of its own", id, meta.ErrExist)
 	}
-	s.pool.grow(node)
+	s.units.grow(node)
 	s.crew.join(now, id, node)
 	return nil
 }
@@ -69,9 +69,9 @@ func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
 	w.seen = now
 	s.forgetLost(w)
 	if w.offer >= 0 {
-		return Advice{Unit: w.offer, Second: s.pool.state[w.offer] > 1}, nil
+		return Advice{Unit: w.offer, Second: s.units.state[w.offer] > 1}, nil
 	}
-	if s.pool.undone == 0 {
+	if s.units.undone == 0 {
 		return Advice{Verdict: Over}, nil
 	}
 	unit, until, ok := s.choose(now, w)
@@ -80,16 +80,16 @@ func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
 	}
 	w.offer = unit
 	s.give(unit, w)
-	return Advice{Unit: unit, Second: s.pool.state[unit] > 1}, nil
+	return Advice{Unit: unit, Second: s.units.state[unit] > 1}, nil
 }
 
 func (s *Scheduler) choose(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
-	if s.pool.free > 0 {
+	if s.units.free > 0 {
 		if unit, until, ok = s.chooser.pick(now, w); ok || len(s.later) == 0 {
 			return unit, until, ok
 		}
 	}
-	if s.recall(); s.pool.free > 0 {
+	if s.recall(); s.units.free > 0 {
 		return s.chooser.pick(now, w)
 	}
 	return s.second(now, w)
@@ -101,7 +101,7 @@ func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.schedules() 
 // Began says that the group agreed on a worker's lease of a unit.
 func (s *Scheduler) Began(now time.Duration, id, unit int) {
 	_, w := s.crew.find(id)
-	if w == nil || s.pool.state[unit] == stateDone || w.leaseOf(unit) >= 0 {
+	if w == nil || s.units.state[unit] == stateDone || w.leaseOf(unit) >= 0 {
 		return
 	}
 	if w.offer == unit {
@@ -110,13 +110,13 @@ func (s *Scheduler) Began(now time.Duration, id, unit int) {
 		s.overrule(unit)
 		s.give(unit, w)
 	}
-	w.leases = append(w.leases, lease{unit: unit, since: now, far: !s.pool.holds(w.node, unit)})
+	w.leases = append(w.leases, lease{unit: unit, since: now, far: !s.units.holds(w.node, unit)})
 }
 
 // overrule withdraws an offer of a unit that two workers have already: the group gave it
 // to another.
 func (s *Scheduler) overrule(unit int) {
-	if s.pool.state[unit] < 2 {
+	if s.units.state[unit] < 2 {
 		return
 	}
 	for _, w := range s.crew.workers {
@@ -131,7 +131,7 @@ func (s *Scheduler) overrule(unit int) {
 // and acknowledges that by finishing it, returning it, or asking for more.
 func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	_, w := s.crew.find(id)
-	if s.pool.state[unit] != stateDone {
+	if s.units.state[unit] != stateDone {
 		s.close(unit, w)
 	}
 	if w == nil {

@@ -26,25 +26,25 @@ type History struct {
 // u%64 of done[u/64] is set if unit u is done, and every worker has a history.
 // After an error no worker has joined and all units are free.
 func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
-	s.pool.reset()
+	s.units.reset()
 	s.begin()
 	s.changes++
 	err := s.restore(now, done, leases, workers)
 	if err != nil {
-		s.pool.reset()
+		s.units.reset()
 		s.begin()
 	}
 	return err
 }
 
 func (s *Scheduler) restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
-	if want := (len(s.pool.state) + 63) / 64; len(done) != want {
+	if want := (len(s.units.state) + 63) / 64; len(done) != want {
 		return fmt.Errorf("%d words of done units %w: want %d", len(done), meta.ErrInvalid, want)
 	}
-	for unit := range s.pool.state {
+	for unit := range s.units.state {
 		if done[unit/64]>>(unit%64)&1 != 0 {
-			s.pool.take(unit)
-			s.pool.finish(unit)
+			s.units.take(unit)
+			s.units.finish(unit)
 		}
 	}
 	s.begin()
@@ -71,13 +71,13 @@ func (s *Scheduler) restoreWorkers(now time.Duration, workers []History) error {
 
 func (s *Scheduler) restoreLeases(leases []Lease) error {
 	for _, l := range leases {
-		if l.Unit < 0 || l.Unit >= len(s.pool.state) {
-			return fmt.Errorf("lease %+v %w: units are numbered from 0 to %d", l, meta.ErrInvalid, len(s.pool.state)-1)
+		if l.Unit < 0 || l.Unit >= len(s.units.state) {
+			return fmt.Errorf("lease %+v %w: units are numbered from 0 to %d", l, meta.ErrInvalid, len(s.units.state)-1)
 		}
 		if _, w := s.crew.find(l.Worker); w == nil {
 			return fmt.Errorf("lease %+v: worker %w", l, meta.ErrNotExist)
 		}
-		if state := s.pool.state[l.Unit]; state != stateDone && state >= 2 {
+		if state := s.units.state[l.Unit]; state != stateDone && state >= 2 {
 			return fmt.Errorf("lease %+v %w: two workers have the unit", l, meta.ErrInvalid)
 		}
 		s.Began(l.Since, l.Worker, l.Unit)

@@ -9,13 +9,13 @@ import "slices"
 
 // Postpone says that a unit was returned before this scheduler was made.
 func (s *Scheduler) Postpone(unit int) {
-	if s.pool.state[unit] == stateFree && !slices.Contains(s.later, unit) {
+	if s.units.state[unit] == stateFree && !slices.Contains(s.later, unit) {
 		s.take(unit, -1)
 		s.later = append(s.later, unit)
 	}
 }
 
-// recall gives the pool what was returned. What it is given last goes out first.
+// recall makes the units free that were returned. The last of them goes out first.
 func (s *Scheduler) recall() {
 	for _, unit := range slices.Backward(s.later) {
 		s.put(unit)
@@ -26,7 +26,7 @@ func (s *Scheduler) recall() {
 // SetAside says that a unit is to be offered to no worker any more. A worker that has it
 // may still finish it; until then it is not over. It reports whether that is news.
 func (s *Scheduler) SetAside(unit int) bool {
-	switch s.pool.state[unit] {
+	switch s.units.state[unit] {
 	case stateDone:
 		return false
 	case stateFree:

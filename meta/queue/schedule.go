@@ -25,7 +25,7 @@ func (f *flow) schedule(now time.Duration) {
 
 // bid makes a bid for each worker that is present.
 func (f *flow) bid(now time.Duration) {
-	workers := make([]float64, len(f.pool.nodes))
+	workers := make([]float64, len(f.freeUnits.nodes))
 	f.bids = f.bids[:0]
 	for _, w := range f.workers {
 		w.quota, w.fresh = 0, false
@@ -38,7 +38,7 @@ func (f *flow) bid(now time.Duration) {
 	for i := range f.bids {
 		b := &f.bids[i]
 		b.mates = workers[b.node]
-		b.local = float64(f.pool.nodes[b.node].here) / b.mates
+		b.local = float64(f.freeUnits.nodes[b.node].here) / b.mates
 	}
 }
 
@@ -56,7 +56,7 @@ func (f *flow) match() {
 	}
 	f.search.begin(len(f.limit))
 	for k := range f.limit {
-		for f.load[k] < f.limit[k] && f.load[k] < f.pool.nodes[k].here && f.reach(int32(k)) {
+		for f.load[k] < f.limit[k] && f.load[k] < f.freeUnits.nodes[k].here && f.reach(int32(k)) {
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (f *flow) roomiest(g int32) int32 {
 // release takes from a node what is above its limit: first what another of its
 // holders has room for, then anything.
 func (f *flow) release(k int) {
-	live := f.pool.nodes[k].live
+	live := f.freeUnits.nodes[k].live
 	for i := 0; i < len(live) && f.load[k] > f.limit[k]; i++ {
 		g := f.edges[live[i]].group
 		if f.assigned[live[i]] == 0 {
@@ -145,7 +145,7 @@ func (f *flow) reach(k int32) bool {
 // one that holds loose ones. It returns the last.
 func (f *flow) look(j int32) int32 {
 	s := &f.search
-	for _, e := range f.pool.nodes[j].live {
+	for _, e := range f.freeUnits.nodes[j].live {
 		g := f.edges[e].group
 		for o := f.groups[g].edge; o < f.groups[g+1].edge; o++ {
 			other := f.edges[o].node
@@ -179,7 +179,7 @@ func (f *flow) augment(j, k int32) {
 // someLoose is an edge to j of a group that has loose units. It looks where
 // release does first: from the back it took five times as long, for a million.
 func (f *flow) someLoose(j int32) int32 {
-	live := f.pool.nodes[j].live
+	live := f.freeUnits.nodes[j].live
 	i := 0
 	for f.loose(f.edges[live[i]].group) == 0 {
 		i++

@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyPool draws some units on few nodes, so that holders are contended for.
-func anyPool(t *rapid.T) *pool {
+// anyUnits draws some units on few nodes, so that holders are contended for.
+func anyUnits(t *rapid.T) *freeUnits {
 	nodes := rapid.IntRange(1, 6).Draw(t, "nodes")
 	set := rapid.SliceOfN(rapid.IntRange(0, nodes-1), 0, 3)
 	hold := rapid.SliceOfN(set, 0, 40).Draw(t, "hold")
-	p, err := newPool(len(hold), func(unit int) (of []Holder) {
+	p, err := newFreeUnits(len(hold), func(unit int) (of []Holder) {
 		for _, k := range hold[unit] {
 			of = append(of, Holder{k, 1})
 		}
@@ -38,7 +38,7 @@ func limitAt(t *rapid.T, f *flow) {
 // the one for other limits and other units.
 func TestFlowIsMaximal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := newFlow(anyPool(t), &crew{})
+		f := newFlow(anyUnits(t), &crew{})
 		for round := range 4 {
 			limitAt(t, f)
 			f.match()
@@ -93,9 +93,9 @@ func checkFlow(t *rapid.T, f *flow) {
 		}
 	}
 	for k := range load {
-		if load[k] != f.load[k] || spare[k] != f.spare[k] || here[k] != f.pool.nodes[k].here {
+		if load[k] != f.load[k] || spare[k] != f.spare[k] || here[k] != f.freeUnits.nodes[k].here {
 			t.Fatalf("node %d: load %d, spare %d, here %d: counted as %d, %d, %d",
-				k, load[k], spare[k], here[k], f.load[k], f.spare[k], f.pool.nodes[k].here)
+				k, load[k], spare[k], here[k], f.load[k], f.spare[k], f.freeUnits.nodes[k].here)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func maxFlow(f *flow) int {
 	of := make([][]int, len(f.load)) // by node: units
 	var try func(unit int, seen []bool) bool
 	try = func(unit int, seen []bool) bool {
-		for _, e := range f.pool.of(f.group[unit]) {
+		for _, e := range f.freeUnits.of(f.group[unit]) {
 			k := int(e.node)
 			if seen[k] || f.limit[k] == 0 {
 				continue

@@ -5,9 +5,9 @@ package queue
 // A unit is free, or workers have it, or it is done. A worker has a unit by a lease
 // that the group agreed on, or by an offer that it may yet agree on. Offers bind
 // only this scheduler, so that it does not advise two workers alike. Of the free
-// units those that were returned wait beside the pool until it is empty.
+// units those that were returned wait beside the free ones until there are none.
 type Scheduler struct {
-	pool    *pool
+	units   *freeUnits
 	crew    *crew
 	chooser chooser
 	later   []int        // free units that were returned, in that order
@@ -21,11 +21,11 @@ type Scheduler struct {
 // holders of each unit once, in order, and keeps nothing of what is returned.
 // The same calls with the same seed get the same advice.
 func New(units int, holders func(unit int) []Holder, policy Policy, seed uint64) (*Scheduler, error) {
-	p, err := newPool(units, holders)
+	p, err := newFreeUnits(units, holders)
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{pool: p, policy: policy, seed: seed}
+	s := &Scheduler{units: p, policy: policy, seed: seed}
 	s.begin()
 	return s, nil
 }
@@ -34,8 +34,8 @@ func (s *Scheduler) begin() {
 	s.crew = &crew{}
 	s.later, s.aside = nil, make(map[int]bool)
 	if s.policy == PolicyProbability {
-		s.chooser = newProbability(s.pool, s.crew, s.seed)
+		s.chooser = newProbability(s.units, s.crew, s.seed)
 	} else {
-		s.chooser = newFlow(s.pool, s.crew)
+		s.chooser = newFlow(s.units, s.crew)
 	}
 }

@@ -9,17 +9,17 @@ func (s *Scheduler) second(now time.Duration, w *worker) (unit int, until time.D
 	until = now + max(time.Duration(s.crew.usual()), time.Millisecond)
 	idle := s.crew.idle(now, w)
 	var most time.Duration
-	for _, owner := range s.crew.workers {
-		for i, l := range owner.leases {
-			if owner == w || s.pool.state[l.unit] != 1 || s.aside[l.unit] {
+	for _, other := range s.crew.workers {
+		for i, l := range other.leases {
+			if other == w || s.units.state[l.unit] != 1 || s.aside[l.unit] {
 				continue
 			}
-			ends := idle + s.crew.takes(w, !s.pool.holds(w.node, l.unit))
-			margin := s.crew.ends(now, owner, i) - ends
+			ends := idle + s.crew.takes(w, !s.units.holds(w.node, l.unit))
+			margin := s.crew.ends(now, other, i) - ends
 			if margin > most {
 				unit, most, ok = l.unit, margin, true
 			}
-			// The owner's estimate moves on twice as fast as time once it is overdue.
+			// The other's estimate moves on twice as fast as time once it is overdue.
 			until = min(until, now+max(-margin, time.Millisecond))
 		}
 	}

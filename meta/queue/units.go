@@ -6,7 +6,7 @@ import "slices"
 
 // close makes a unit done by one worker, and lost for all others that have it.
 func (s *Scheduler) close(unit int, by *worker) {
-	others := int(s.pool.state[unit])
+	others := int(s.units.state[unit])
 	if others == 0 {
 		s.take(unit, -1)
 	}
@@ -21,9 +21,9 @@ func (s *Scheduler) close(unit int, by *worker) {
 
 // end makes a unit done that is not free.
 func (s *Scheduler) end(unit int) {
-	s.pool.finish(unit)
+	s.units.finish(unit)
 	delete(s.aside, unit)
-	if s.pool.undone == 0 {
+	if s.units.undone == 0 {
 		s.changes++
 	}
 }
@@ -42,9 +42,9 @@ func (s *Scheduler) lose(unit int) {
 
 func (s *Scheduler) take(unit, node int) {
 	if s.forgetLater(unit) {
-		return // the pool has not got it
+		return // it is not free
 	}
-	s.pool.take(unit)
+	s.units.take(unit)
 	s.chooser.took(unit, node)
 }
 
@@ -58,15 +58,15 @@ func (s *Scheduler) forgetLater(unit int) bool {
 }
 
 func (s *Scheduler) put(unit int) {
-	s.pool.put(unit)
+	s.units.put(unit)
 	s.chooser.back(unit)
 }
 
 func (s *Scheduler) give(unit int, w *worker) {
-	if s.pool.state[unit] == stateFree {
+	if s.units.state[unit] == stateFree {
 		s.take(unit, w.node)
 	}
-	s.pool.state[unit]++
+	s.units.state[unit]++
 }
 
 func (s *Scheduler) drop(w *worker, i int) {
@@ -87,12 +87,12 @@ func (s *Scheduler) withdraw(w *worker) {
 
 // takeBack takes a unit from a worker, and reports whether it is free now.
 func (s *Scheduler) takeBack(unit int) bool {
-	if s.pool.state[unit] == stateDone {
+	if s.units.state[unit] == stateDone {
 		return false
 	}
-	s.pool.state[unit]--
+	s.units.state[unit]--
 	s.changes++
-	if s.pool.state[unit] != stateFree {
+	if s.units.state[unit] != stateFree {
 		return false
 	}
 	if s.aside[unit] {

@@ -23,7 +23,7 @@ func (c *OpenQueue) since() int { return signedIf(c.UID != 0) }
 
 func (c *OpenQueue) check() error {
 	if c.Units > MaxUnits {
-		return fmt.Errorf("queue of %d units %w: use larger batches, %d at most", c.Units, meta.ErrInvalid, MaxUnits)
+		return fmt.Errorf("queue of %d batches %w: use larger batches, %d at most", c.Units, meta.ErrInvalid, MaxUnits)
 	}
 	_, err := checkView(c.View)
 	return first(err, checkText("policy", c.Policy, maxText))

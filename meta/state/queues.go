@@ -61,13 +61,13 @@ func (t *queues) makeRoom(s *state, units uint64, uid uint32) error {
 			break
 		}
 		if !t.dropOne(s, func(q *queue) bool { return q.UID == uid }) {
-			return fmt.Errorf("%w: user %d has %d queues of %d units that are not worked off, of %d and %d; see: rankfs queue ls; work some off, or have an admin drop one: rankfs queue rm",
+			return fmt.Errorf("%w: user %d has %d queues of %d batches that are not worked off, of %d and %d; see: rankfs queue ls; work some off, or have an admin drop one: rankfs queue rm",
 				meta.ErrBusy, uid, queues, has, MaxUserQueues, MaxUserUnits)
 		}
 	}
 	for t.len() >= MaxQueues || t.units+units > MaxAllUnits {
 		if !t.dropOne(s, func(*queue) bool { return true }) {
-			return fmt.Errorf("%w: %d queues of %d units are not worked off; see: rankfs queue ls, and drop one with: rankfs queue rm",
+			return fmt.Errorf("%w: %d queues of %d batches are not worked off; see: rankfs queue ls, and drop one with: rankfs queue rm",
 				meta.ErrBusy, t.len(), t.units)
 		}
 	}

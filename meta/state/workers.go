@@ -47,7 +47,7 @@ func (t *queues) roomForWorker(s *state, q *queue) error {
 	}
 	idle := slices.DeleteFunc(slices.Collect(maps.Values(full.workers)), func(w *worker) bool { return w.Unit >= 0 })
 	if len(idle) == 0 {
-		return fmt.Errorf("queue of %s %w: %d workers of the queue of %s hold a unit; let some close it", q.View, meta.ErrBusy, len(full.workers), full.View)
+		return fmt.Errorf("queue of %s %w: %d readers of the queue of %s hold a batch; let some close it", q.View, meta.ErrBusy, len(full.workers), full.View)
 	}
 	stays := func(w *worker) int {
 		if w.Left {

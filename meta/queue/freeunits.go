@@ -22,19 +22,19 @@ const (
 	maxEdges = 1 << 30
 )
 
-// Values of pool.state. Those between them are how many workers have the unit.
+// Values of freeUnits.state. Those between them are how many workers have the unit.
 const (
 	stateFree = 0
 	stateDone = 255
 )
 
-// A pool knows which units are free and where they are. Units with the same
+// freeUnits know which units are free and where they are. Units with the same
 // holders are alike and form a group, so that on a few nodes millions of units
 // are a few groups.
 //
 // A group's units are a run of members, the free ones first. It is listed in
 // live, and its edges in the live lists of their nodes, while it has free ones.
-type pool struct {
+type freeUnits struct {
 	state   []uint8 // by unit
 	group   []int32 // by unit
 	place   []int32 // by unit: its index in members
@@ -54,7 +54,7 @@ type group struct {
 	member int32 // its first in members
 	free   int32
 	edge   int32 // its first in edges
-	live   int32 // its index in pool.live
+	live   int32 // its index in freeUnits.live
 }
 
 // An edge says that a node holds the units of a group.
@@ -71,13 +71,13 @@ type node struct {
 	sole int32   // the group that only this node holds, or -1
 }
 
-// newPool asks for the holders of each unit once, in order. What is returned
+// newFreeUnits asks for the holders of each unit once, in order. What is returned
 // is not kept and may be used again.
-func newPool(units int, holders func(unit int) []Holder) (*pool, error) {
+func newFreeUnits(units int, holders func(unit int) []Holder) (*freeUnits, error) {
 	if units < 0 || units > MaxUnits {
-		return nil, fmt.Errorf("queue of %d units %w: at most %d", units, meta.ErrInvalid, MaxUnits)
+		return nil, fmt.Errorf("queue of %d batches %w: at most %d", units, meta.ErrInvalid, MaxUnits)
 	}
-	p := &pool{state: make([]uint8, units), group: make([]int32, units), nowhere: -1}
+	p := &freeUnits{state: make([]uint8, units), group: make([]int32, units), nowhere: -1}
 	var sets holderSets
 	var nodes []int32
 	for unit := range units {
@@ -137,7 +137,7 @@ func worthGoingTo(holders []Holder, into []int32) ([]int32, error) {
 
 // connect makes the groups, edges and nodes. Lists are filled from the back,
 // and taken from there, so that units go out in their own order at first.
-func (p *pool) connect(sets *holderSets) {
+func (p *freeUnits) connect(sets *holderSets) {
 	nodes := sets.Items()
 	p.groups = make([]group, sets.Len()+1)
 	p.edges = make([]edge, len(nodes))
@@ -158,14 +158,14 @@ func (p *pool) connect(sets *holderSets) {
 }
 
 // grow makes sure that there is a node k.
-func (p *pool) grow(k int) {
+func (p *freeUnits) grow(k int) {
 	for len(p.nodes) <= k {
 		p.nodes = append(p.nodes, node{sole: -1})
 	}
 }
 
 // enlist gives each group its run of members.
-func (p *pool) enlist(sets *holderSets) {
+func (p *freeUnits) enlist(sets *holderSets) {
 	p.place = make([]int32, len(p.group))
 	p.members = make([]int32, len(p.group))
 	next := int32(0)
@@ -178,7 +178,7 @@ func (p *pool) enlist(sets *holderSets) {
 }
 
 // reset makes all units free.
-func (p *pool) reset() {
+func (p *freeUnits) reset() {
 	clear(p.state)
 	p.free, p.undone = len(p.group), len(p.group)
 	p.live = p.live[:0]
@@ -201,17 +201,17 @@ func (p *pool) reset() {
 	}
 }
 
-func (p *pool) set(at, unit int32) {
+func (p *freeUnits) set(at, unit int32) {
 	p.members[at], p.place[unit] = unit, at
 }
 
 // of is the edges of a group.
-func (p *pool) of(g int32) []edge {
+func (p *freeUnits) of(g int32) []edge {
 	return p.edges[p.groups[g].edge:p.groups[g+1].edge]
 }
 
 // edgeTo finds the edge of a group to a node, or -1.
-func (p *pool) edgeTo(g int32, k int) int32 {
+func (p *freeUnits) edgeTo(g int32, k int) int32 {
 	for i, e := range p.of(g) {
 		if int(e.node) == k {
 			return p.groups[g].edge + int32(i)
@@ -221,17 +221,17 @@ func (p *pool) edgeTo(g int32, k int) int32 {
 }
 
 // holds says whether a node holds a unit.
-func (p *pool) holds(k, unit int) bool {
+func (p *freeUnits) holds(k, unit int) bool {
 	return p.edgeTo(p.group[unit], k) >= 0
 }
 
 // next is the free unit of a group that is to go first.
-func (p *pool) next(g int32) int {
+func (p *freeUnits) next(g int32) int {
 	return int(p.members[p.groups[g].member+p.groups[g].free-1])
 }
 
 // take makes a free unit no longer free.
-func (p *pool) take(unit int) {
+func (p *freeUnits) take(unit int) {
 	id := p.group[unit]
 	g := &p.groups[id]
 	g.free--
@@ -246,7 +246,7 @@ func (p *pool) take(unit int) {
 }
 
 // put makes it free again.
-func (p *pool) put(unit int) {
+func (p *freeUnits) put(unit int) {
 	id := p.group[unit]
 	g := &p.groups[id]
 	p.swap(int32(unit), g.member+g.free)
@@ -261,18 +261,18 @@ func (p *pool) put(unit int) {
 }
 
 // finish makes a unit that is not free done.
-func (p *pool) finish(unit int) {
+func (p *freeUnits) finish(unit int) {
 	p.state[unit] = stateDone
 	p.undone--
 }
 
-func (p *pool) swap(unit, at int32) {
+func (p *freeUnits) swap(unit, at int32) {
 	from, other := p.place[unit], p.members[at]
 	p.set(at, unit)
 	p.set(from, other)
 }
 
-func (p *pool) list(id int32) {
+func (p *freeUnits) list(id int32) {
 	g := &p.groups[id]
 	g.live = int32(len(p.live))
 	p.live = append(p.live, id)
@@ -283,7 +283,7 @@ func (p *pool) list(id int32) {
 	}
 }
 
-func (p *pool) unlist(id int32) {
+func (p *freeUnits) unlist(id int32) {
 	g := &p.groups[id]
 	last := p.live[len(p.live)-1]
 	p.live[g.live], p.groups[last].live = last, g.live
