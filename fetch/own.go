@@ -76,7 +76,7 @@ const maxLinks = 40
 // walk finds what path names, without links, and whether that is a directory. Its error
 // is errOwn if the way leads to the mount.
 func (m ownMount) walk(path string) (at string, dir bool, err error) {
-	here, err := m.step(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
+	here, err := m.enter(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
 	if err != nil {
 		return "", false, err
 	}
@@ -87,7 +87,7 @@ func (m ownMount) walk(path string) (at string, dir bool, err error) {
 		if left = left[1:]; name == "" || name == "." {
 			continue
 		}
-		next, err := m.step(here.fd, name, unix.O_NOFOLLOW)
+		next, err := m.enter(here.fd, name, unix.O_NOFOLLOW)
 		if err != nil {
 			return "", false, err
 		}
@@ -106,9 +106,9 @@ func (m ownMount) walk(path string) (at string, dir bool, err error) {
 		case err != nil:
 			return "", false, err
 		case to == "": // a link of /proc, which names a file itself and not a path
-			next, err = m.step(here.fd, name, 0)
+			next, err = m.enter(here.fd, name, 0)
 		case filepath.IsAbs(to):
-			next, err = m.step(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
+			next, err = m.enter(unix.AT_FDCWD, "/", unix.O_DIRECTORY)
 			left = append(strings.Split(to, "/"), left...)
 		default:
 			left = append(strings.Split(to, "/"), left...)
@@ -132,9 +132,9 @@ type place struct {
 
 func (p place) close() { unix.Close(p.fd) }
 
-// step goes to a name in a directory. The kernel knows on what device that is, and of
+// enter goes to a name in a directory. The kernel knows on what device that is, and of
 // what type: it asks no file system about it.
-func (m ownMount) step(from int, name string, flags int) (place, error) {
+func (m ownMount) enter(from int, name string, flags int) (place, error) {
 	fd, err := unix.Openat(from, name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
 		return place{}, err

@@ -10,13 +10,13 @@ const (
 	// stallHigh is the part of the time in which tasks may wait for memory
 	// before the cache gives some up; below stallLow it may take some again.
 	stallHigh, stallLow = 0.10, 0.01
-	// steps is in how many steps the budget is divided: less is no change.
-	steps = 64
-	// growth is how many steps may be taken back at a time: with two samples a
+	// notches is in how many notches the budget is divided: less is no change.
+	notches = 64
+	// growth is how many notches may be taken back at a time: with two samples a
 	// second all of a budget takes eight seconds, so a job that starts beside
 	// us is seen before its memory is gone.
 	growth = 4
-	// decay is how many steps are given up at a time when tasks do nothing but
+	// decay is how many notches are given up at a time when tasks do nothing but
 	// wait: a budget is a quarter of itself after six seconds.
 	decay = 4
 )
@@ -34,31 +34,31 @@ func first(s Sample, budget int64) int64 {
 // Allowed returns how many bytes of a budget may be used, after last was
 // allowed before. It follows a limit at once on the way down, whatever that
 // costs, because the alternative is to be killed. While tasks stall it goes down
-// step by step, but not below a quarter of the budget, since others may be to
-// blame. It goes up slowly, and only when there is room for two steps and hardly
+// notch by notch, but not below a quarter of the budget, since others may be to
+// blame. It goes up slowly, and only when there is room for two notches and hardly
 // a process has stalled for ten seconds.
 func Allowed(s Sample, budget, last int64) int64 {
 	budget = min(max(budget, 0), NoLimit>>1)
 	last = min(max(last, 0), budget)
-	step := max(budget/steps, 1)
+	notch := max(budget/notches, 1)
 	room := max(s.charged()+s.spare(), 0)
 	if room < budget {
-		room -= room % step
+		room -= room % notch
 	}
 	switch {
 	case s.Recent >= stallHigh:
 		return min(room, eased(s.Recent, s.Held, budget, last))
 	case room < last:
 		return room
-	case room < last+2*step || s.Recent >= stallLow || s.Stall.Mean >= stallLow:
+	case room < last+2*notch || s.Recent >= stallLow || s.Stall.Mean >= stallLow:
 		return last
 	}
-	return min(room, budget, last+growth*step)
+	return min(room, budget, last+growth*notch)
 }
 
 // eased is allowed while tasks stall for too large a part of the time.
 func eased(stall float64, held, budget, last int64) int64 {
-	down := int64(min(stall/stallHigh, decay)) * max(budget/steps, 1)
+	down := int64(min(stall/stallHigh, decay)) * max(budget/notches, 1)
 	return max(min(held, last)-down, min(last, budget/4))
 }
 

@@ -17,7 +17,7 @@ func sampleOf(limit, used, held int64, stall float64) pressure.Sample {
 }
 
 func TestAllowed(t *testing.T) {
-	const budget, step = 8 * gib, gib / 8
+	const budget, notch = 8 * gib, gib / 8
 	justStalled := sampleOf(64*gib, 10*gib, 5*gib, 0)
 	justStalled.Recent = 0.2
 	hadStalled := sampleOf(64*gib, 10*gib, 5*gib, 0.2)
@@ -30,21 +30,21 @@ func TestAllowed(t *testing.T) {
 		{"a machine with room", sampleOf(64*gib, 10*gib, 0, 0), budget, budget},
 		{"others leave half of it", sampleOf(16*gib, 15*gib, 4*gib, 0), budget, 4 * gib},
 		{"a limit below the budget", sampleOf(4*gib, 0, 0, 0), budget, 4*gib - gib/4},
-		{"over the limit", sampleOf(4*gib, 5*gib, 3*gib, 0), budget, 2*gib - 2*step},
+		{"over the limit", sampleOf(4*gib, 5*gib, 3*gib, 0), budget, 2*gib - 2*notch},
 		{"over the limit without us", sampleOf(4*gib, 5*gib, 0, 0), budget, 0},
 		{"what is held was touched elsewhere first", sampleOf(4*gib, gib, 6*gib, 0), budget, 4*gib - gib/4},
-		{"the last step to all of it", sampleOf(64*gib, 10*gib, 4*gib, 0), budget - step, budget},
-		{"half a step more is none", sampleOf(16*gib, 11*gib, 4*gib-step/2, 0), 8*gib - step, 8*gib - step},
-		{"nor is it before all of it", sampleOf(16*gib, 11*gib, 4*gib+step/2, 0), 8*gib - step, 8*gib - step},
-		{"room comes back slowly", sampleOf(64*gib, 10*gib, 4*gib, 0), 4 * gib, 4*gib + 4*step},
-		{"tasks stall: down from what is held", sampleOf(64*gib, 10*gib, 5*gib, 0.15), budget, 5*gib - step},
-		{"tasks stall twice as long", sampleOf(64*gib, 10*gib, 5*gib, 0.2), budget, 5*gib - 2*step},
-		{"tasks do nothing else", sampleOf(64*gib, 10*gib, 5*gib, 1), budget, 5*gib - 4*step},
-		{"tasks stall since a moment ago", justStalled, budget, 5*gib - 2*step},
+		{"the last notch to all of it", sampleOf(64*gib, 10*gib, 4*gib, 0), budget - notch, budget},
+		{"half a notch more is none", sampleOf(16*gib, 11*gib, 4*gib-notch/2, 0), 8*gib - notch, 8*gib - notch},
+		{"nor is it before all of it", sampleOf(16*gib, 11*gib, 4*gib+notch/2, 0), 8*gib - notch, 8*gib - notch},
+		{"room comes back slowly", sampleOf(64*gib, 10*gib, 4*gib, 0), 4 * gib, 4*gib + 4*notch},
+		{"tasks stall: down from what is held", sampleOf(64*gib, 10*gib, 5*gib, 0.15), budget, 5*gib - notch},
+		{"tasks stall twice as long", sampleOf(64*gib, 10*gib, 5*gib, 0.2), budget, 5*gib - 2*notch},
+		{"tasks do nothing else", sampleOf(64*gib, 10*gib, 5*gib, 1), budget, 5*gib - 4*notch},
+		{"tasks stall since a moment ago", justStalled, budget, 5*gib - 2*notch},
 		{"tasks stalled and no longer do: no more, no less", hadStalled, 5 * gib, 5 * gib},
 		{"tasks stall a bit: no more", sampleOf(64*gib, 10*gib, 5*gib, 0.05), 6 * gib, 6 * gib},
 		{"tasks stall, we are small", sampleOf(64*gib, 10*gib, gib, 0.9), 2 * gib, 2 * gib},
-		{"tasks stall, and there is no room", sampleOf(4*gib, 5*gib, 3*gib, 0.9), budget, 2*gib - 2*step},
+		{"tasks stall, and there is no room", sampleOf(4*gib, 5*gib, 3*gib, 0.9), budget, 2*gib - 2*notch},
 	} {
 		if got := pressure.Allowed(row.s, budget, row.last); got != row.want {
 			t.Errorf("%s: %.3f GiB, want %.3f", row.name, float64(got)/gib, float64(row.want)/gib)
@@ -106,7 +106,7 @@ func TestAllowedBounds(t *testing.T) {
 	})
 }
 
-// What changes by less than a step and back changes nothing: once at rest, it
+// What changes by less than a notch and back changes nothing: once at rest, it
 // stays so, also where there is room for just about all of the budget.
 func TestAllowedComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -44,7 +44,7 @@ type sharer struct {
 
 const (
 	budget = 2 * limit
-	step   = budget / steps
+	notch  = budget / notches
 )
 
 func (c *sharer) held() int64 {
@@ -123,7 +123,7 @@ func (c *sharer) await(ctx context.Context, n int64) {
 }
 
 // crowd takes all there is, lets others take half of the limit, 2 MiB at a time, and give
-// them back. With more than that there would be room for hardly a step of the budget beside
+// them back. With more than that there would be room for hardly a notch of the budget beside
 // them, the reserve and this process, which has more of its own under the race detector.
 func (c *sharer) crowd(ctx context.Context) error {
 	others, err := unix.Mmap(-1, 0, limit/2, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -142,10 +142,10 @@ func (c *sharer) crowd(ctx context.Context) error {
 	}
 	// A sample may come between what others took and what the cache gave up for it.
 	err = eventually.Until(ctx, func() error {
-		now, sample, ill := c.watcher.Allowance()
+		now, sample, fault := c.watcher.Allowance()
 		held := c.own.Load()
-		if held <= 0 || held > limit-int64(len(others)) || ill != nil {
-			return fmt.Errorf("%+v beside others, %d held, %v", now, held, ill)
+		if held <= 0 || held > limit-int64(len(others)) || fault != nil {
+			return fmt.Errorf("%+v beside others, %d held, %v", now, held, fault)
 		}
 		fmt.Printf("beside others %+v: %v\n", now, sample)
 		return nil
@@ -164,8 +164,8 @@ func (c *sharer) recover(ctx context.Context, want int64) error {
 	var failed *error
 	err := eventually.Until(ctx, func() error {
 		if failed = c.failed.Load(); failed == nil && c.own.Load() < want {
-			now, sample, ill := c.watcher.Allowance()
-			return fmt.Errorf("the memory did not come: %+v: %v, %v", now, sample, ill)
+			now, sample, fault := c.watcher.Allowance()
+			return fmt.Errorf("the memory did not come: %+v: %v, %v", now, sample, fault)
 		}
 		return nil
 	})

@@ -59,7 +59,7 @@ type Watcher struct {
 		allowed Allowance
 		sample  Sample
 		taken   time.Time
-		ill     error // why the last sample could not be taken
+		fault   error // why the last sample could not be taken
 	}
 }
 
@@ -100,10 +100,10 @@ func (w *Watcher) take() (Sample, error) {
 
 // Allowance returns what a cache may do now, by what was seen last, and why no
 // more recent sample could be taken, if so.
-func (w *Watcher) Allowance() (a Allowance, s Sample, ill error) {
+func (w *Watcher) Allowance() (a Allowance, s Sample, fault error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.mu.allowed, w.mu.sample, w.mu.ill
+	return w.mu.allowed, w.mu.sample, w.mu.fault
 }
 
 // Run takes samples until ctx ends.
@@ -143,11 +143,11 @@ func (w *Watcher) look() {
 
 // learn makes of a sample what is allowed. It returns that and what was before
 // it, and says in s how long tasks have waited since.
-func (w *Watcher) learn(s *Sample, ill error) (last, now Allowance, was error) {
+func (w *Watcher) learn(s *Sample, fault error) (last, now Allowance, was error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last, was, w.mu.ill = w.mu.allowed, w.mu.ill, ill
-	if ill != nil {
+	last, was, w.mu.fault = w.mu.allowed, w.mu.fault, fault
+	if fault != nil {
 		return last, last, was
 	}
 	at := time.Now()

@@ -206,13 +206,13 @@ func TestUnreadable(t *testing.T) {
 			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		m.hide()
 		time.Sleep(10 * time.Second)
-		if a, _, ill := w.Allowance(); a.Bytes != 8*gib || !errors.Is(ill, fs.ErrNotExist) {
-			t.Errorf("%+v allowed, %v", a, ill)
+		if a, _, fault := w.Allowance(); a.Bytes != 8*gib || !errors.Is(fault, fs.ErrNotExist) {
+			t.Errorf("%+v allowed, %v", a, fault)
 		}
 		m.set(64, 0, 0)
 		time.Sleep(time.Second)
-		if a, _, ill := w.Allowance(); a.Bytes != 0 || a.Ahead || ill != nil {
-			t.Errorf("%+v allowed with nothing held or left, %v", a, ill)
+		if a, _, fault := w.Allowance(); a.Bytes != 0 || a.Ahead || fault != nil {
+			t.Errorf("%+v allowed with nothing held or left, %v", a, fault)
 		}
 		stop()
 		if n := strings.Count(log.String(), "cannot be read"); n != 1 {

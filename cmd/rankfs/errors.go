@@ -22,9 +22,9 @@ func usage(c *cobra.Command, err error) error {
 	if errors.Is(err, meta.ErrNotExist) {
 		kind = meta.ErrNotExist // what an option names may come, and the call be right then
 	}
-	h := failure.Hinted{Step: "see: " + c.CommandPath() + " --help"}
+	h := failure.Hinted{Next: "see: " + c.CommandPath() + " --help"}
 	_ = errors.As(err, &h)
-	return failure.Hinted{Err: meta.Worded(kind, "%s", text), Step: h.Step}
+	return failure.Hinted{Err: meta.Worded(kind, "%s", text), Next: h.Next}
 }
 
 // flagError says what is wrong with a flag; the words of pflag itself speak of Go.
@@ -141,7 +141,7 @@ func (p *program) report(err error) int {
 	}
 	var h failure.Hinted
 	if errors.As(err, &h) {
-		fmt.Fprintf(p.err, "  %s\n", strings.ReplaceAll(h.Step, "\n", "\n  "))
+		fmt.Fprintf(p.err, "  %s\n", strings.ReplaceAll(h.Next, "\n", "\n  "))
 	}
 	return failure.ExitCode(err)
 }

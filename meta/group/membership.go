@@ -91,14 +91,14 @@ func (m *membership) isSpread(to string, last uint64) bool {
 	return true
 }
 
-// maxSteps bounds the steps of one round.
-const maxSteps = 8
+// maxChanges bounds the changes of one round.
+const maxChanges = 8
 
-// reconcile takes steps towards the configuration that Raft should have. One
+// reconcile makes changes towards the configuration that Raft should have. One
 // follows the other at once: between the first vote given and the last a cluster
 // may have an even number, which outlives no more than one less.
 func (m *membership) reconcile(ctx context.Context) {
-	for range maxSteps {
+	for range maxChanges {
 		switch c, err := m.changeNext(ctx); {
 		case err == nil && c.do == nothing:
 			m.stepDown(ctx)

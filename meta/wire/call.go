@@ -35,7 +35,7 @@ type handler struct {
 // do calls p, and answers with its result.
 func (p Push) do(ctx context.Context, q Request, in *Stream, a Answer) error {
 	result, err := p(ctx, q, in)
-	if err = in.settle(err); err != nil || len(result) == 0 {
+	if err = in.outcome(err); err != nil || len(result) == 0 {
 		return err
 	}
 	if len(result) > MaxResult {

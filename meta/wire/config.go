@@ -67,5 +67,5 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) patience() patience {
-	return patience{step: c.Silence, take: c.Source, beat: c.Beat, nothing: c.Source}
+	return patience{frame: c.Silence, take: c.Source, beat: c.Beat, nothing: c.Source}
 }

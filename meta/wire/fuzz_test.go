@@ -109,7 +109,7 @@ func FuzzAnswer(f *testing.F) {
 			all.Go(func() { _, _ = io.Copy(io.Discard, there) })
 			_, _ = there.Write(summed(b, request[:]))
 		})
-		l := newLink(here, patience{step: 1 << 40, take: 1 << 40, beat: 1 << 40, nothing: 1 << 40}, newScratch())
+		l := newLink(here, patience{frame: 1 << 40, take: 1 << 40, beat: 1 << 40, nothing: 1 << 40}, newScratch())
 		x := &exchange{to: NewScatter([][]byte{dst[:n/2], dst[n/2:]})}
 		if pushed >= 0 {
 			x.feed = From(io.LimitReader(zeros{}, int64(pushed)))

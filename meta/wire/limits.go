@@ -73,5 +73,5 @@ func host(c net.Conn) string {
 }
 
 func (l *Limits) patience() patience {
-	return patience{step: l.Ask, take: l.Take, beat: l.Beat, nothing: l.Store}
+	return patience{frame: l.Ask, take: l.Take, beat: l.Beat, nothing: l.Store}
 }

@@ -62,7 +62,7 @@ func (l *link) request(q Request) (sum xxhash.Digest, err error) {
 	if err != nil {
 		return sum, err
 	}
-	if err := l.conn.SetDeadline(time.Now().Add(q.quiet(l.patience.step))); err != nil {
+	if err := l.conn.SetDeadline(time.Now().Add(q.quiet(l.patience.frame))); err != nil {
 		return sum, err
 	}
 	raw := h.encode()
@@ -85,8 +85,8 @@ func (l *link) request(q Request) (sum xxhash.Digest, err error) {
 // answer reads frames until the end. P is what is pushed meanwhile, nil for nothing.
 func (l *link) answer(x *exchange, p *push) error {
 	var failure error
-	to, quiet := x.to, x.request.quiet(l.patience.step)
-	step := pace{patience: quiet}
+	to, quiet := x.to, x.request.quiet(l.patience.frame)
+	pace := pace{patience: quiet}
 	data := time.Now()
 	for {
 		if time.Since(p.owed(data)) > l.patience.nothing {
@@ -112,7 +112,7 @@ func (l *link) answer(x *exchange, p *push) error {
 		case kindCredit:
 			err = l.credit(p)
 		case kindData:
-			err = l.in.data(int(h.length), to, &step)
+			err = l.in.data(int(h.length), to, &pace)
 			data = time.Now()
 		}
 		if err != nil {

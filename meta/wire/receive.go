@@ -40,8 +40,8 @@ func (r *receiver) head(within time.Duration) (head, error) {
 }
 
 // data reads the data of one frame to where it belongs.
-func (r *receiver) data(n int, to Sink, step *pace) error {
-	if err := r.conn.SetReadDeadline(step.step()); err != nil {
+func (r *receiver) data(n int, to Sink, pace *pace) error {
+	if err := r.conn.SetReadDeadline(pace.wait()); err != nil {
 		return err
 	}
 	for left := n; left > 0; {
@@ -57,7 +57,7 @@ func (r *receiver) data(n int, to Sink, step *pace) error {
 		}
 		left -= len(p)
 	}
-	step.done(n)
+	pace.done(n)
 	return nil
 }
 

@@ -303,7 +303,7 @@ func (s *sender) write(p []byte) {
 	if m.err != nil {
 		return
 	}
-	if m.err = s.conn.SetWriteDeadline(m.pace.step()); m.err != nil {
+	if m.err = s.conn.SetWriteDeadline(m.pace.wait()); m.err != nil {
 		return
 	}
 	n, err := s.conn.Write(p)

@@ -26,7 +26,7 @@ type Stream struct {
 	unwatch func() error // nil while something may come
 	bytes   uint64       // in all, 0 if that is not known
 	fewer   bool         // or less than that
-	step    pace
+	pace    pace
 
 	granted, read uint64
 	frame         int   // bytes of it that are to be read
@@ -41,7 +41,7 @@ func newStream(ctx context.Context, l *line, bytes uint64, sum xxhash.Digest, ca
 	l.in.begin(sum)
 	return &Stream{
 		line: l, ctx: ctx, cancel: cancel, bytes: bytes, unwatch: l.watch(cancel),
-		step: pace{patience: l.ask},
+		pace: pace{patience: l.ask},
 	}
 }
 
@@ -176,11 +176,11 @@ func (s *Stream) end() {
 func (s *Stream) fill(p []byte) (n int) {
 	err := guard(meta.ErrNoSpace, func() error {
 		for n < len(p) {
-			if err := s.line.conn.SetReadDeadline(s.step.step()); err != nil {
+			if err := s.line.conn.SetReadDeadline(s.pace.wait()); err != nil {
 				return err
 			}
 			m, err := s.line.in.some(p[n:])
-			s.step.done(m)
+			s.pace.done(m)
 			n += m
 			if err != nil && n < len(p) {
 				return noEOF(err)
@@ -207,9 +207,9 @@ func (s *Stream) fail(err error) error {
 
 var errUnread = fmt.Errorf("stream %w: it was not read to its end", meta.ErrInvalid)
 
-// settle is the error of a push that returned err: no success unless all was read, or
+// outcome is the error of a push that returned err: no success unless all was read, or
 // nothing was to be.
-func (s *Stream) settle(err error) error {
+func (s *Stream) outcome(err error) error {
 	switch {
 	case err != nil:
 		return err

@@ -50,11 +50,11 @@ const maxSamples = 1 << 18
 
 // A Sampler keeps some samples of each map. Those of all say where parts begin.
 type Sampler struct {
-	spec  Spec
-	step  int    // of so many one is kept
-	room  []byte // for keys
-	all   []sample
-	total uint64 // bytes that they stand for
+	spec   Spec
+	stride int    // of so many one is kept
+	room   []byte // for keys
+	all    []sample
+	total  uint64 // bytes that they stand for
 }
 
 // A sample is a key, with the bytes of the records that it stands for.
@@ -67,23 +67,23 @@ type sample struct {
 // Sampler is one for so many maps, which has no samples yet. Their keys are kept in memory
 // that it is given: 32 MiB at most.
 func (s Spec) Sampler(maps int, slices uint64, memory func(bytes int64) ([]byte, error)) (*Sampler, error) {
-	step := 1 + (maps*int(slices)-1)/maxSamples
-	each := (int(slices) + step - 1) / step
+	stride := 1 + (maps*int(slices)-1)/maxSamples
+	each := (int(slices) + stride - 1) / stride
 	room, err := memory(int64(maps * each * sampleKey))
-	return &Sampler{spec: s, step: step, room: room, all: make([]sample, 0, maps*each)}, err
+	return &Sampler{spec: s, stride: stride, room: room, all: make([]sample, 0, maps*each)}, err
 }
 
 // Add takes the samples of a map, of which so many bytes are records.
 func (p *Sampler) Add(number int, m Samples, size int64) {
 	n := m.slices()
-	for slice := number % p.step; slice < n; slice += p.step { // not the first of each map, which are its least keys
+	for slice := number % p.stride; slice < n; slice += p.stride { // not the first of each map, which are its least keys
 		key, some, _ := m.key(slice)
 		if !some {
 			continue
 		}
 		kept := p.room[:copy(p.room, key)]
 		p.room = p.room[len(kept):]
-		bytes := uint64(size)/uint64(n)*uint64(p.step) + 1
+		bytes := uint64(size)/uint64(n)*uint64(p.stride) + 1
 		p.all = append(p.all, sample{kept, p.spec.prefix(kept), bytes})
 		p.total += bytes
 	}

@@ -11,10 +11,10 @@ import (
 	"rankfs/meta"
 )
 
-// A Hinted error knows the next step, which is written on a line of its own.
+// A Hinted error knows the next step of the user, which is written on a line of its own.
 type Hinted struct {
 	Err  error
-	Step string
+	Next string
 }
 
 func (e Hinted) Error() string { return e.Err.Error() }

@@ -78,7 +78,7 @@ func (r *Reporter) Failed(err error) {
 	o := outcome{Message: meta.Plain(err), Code: failure.ExitCode(err)}
 	var h failure.Hinted
 	if errors.As(err, &h) {
-		o.Hint = h.Step
+		o.Hint = h.Next
 	}
 	r.tell(o)
 }
@@ -155,7 +155,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	case o.Ready:
 		return nil
 	case o.Hint != "":
-		return failure.Hinted{Err: toldError{o}, Step: o.Hint}
+		return failure.Hinted{Err: toldError{o}, Next: o.Hint}
 	}
 	return toldError{o}
 }
