@@ -190,7 +190,7 @@ func (s *snapshot) intact() error {
 		return s.stale("it was overwritten: %s", s.version.change(now))
 	}
 	if head.txn == s.head.txn && now.mtime != s.version.mtime {
-		if head, err = s.settle(now.mtime); err != nil {
+		if head, err = s.awaitCommit(now.mtime); err != nil {
 			return err
 		}
 	}
@@ -207,11 +207,11 @@ func (s *snapshot) intact() error {
 // file to its last, which makes it the newest.
 const commitTime = 2 * time.Second
 
-// settle is for the file of a held snapshot that was written to since, with no transaction to
+// awaitCommit is for the file of a held snapshot that was written to since, with no transaction to
 // show for it: either a writer is about to commit, or the file was overwritten
 // by something else that looks alike, such as a database that the same program
 // made of other data. It waits to see which.
-func (s *snapshot) settle(mtime int64) (head, error) {
+func (s *snapshot) awaitCommit(mtime int64) (head, error) {
 	s.mu.Lock()
 	foreign := s.mu.foreign == mtime
 	s.mu.Unlock()

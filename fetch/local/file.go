@@ -108,7 +108,7 @@ func (s *File) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 		return "", s.gone(err)
 	}
 	defer f.Close()
-	if err := settle(ctx, st.ctime); err != nil {
+	if err := awaitStamp(ctx, st.ctime); err != nil {
 		return "", err
 	}
 	add := &adder{b: b, done: func(bytes int64) { done(bytes, st.size) }}

@@ -84,9 +84,9 @@ func gone(path string) error { return fmt.Errorf("%q: %w", path, meta.ErrGone) }
 // systems two changes within 10 ms may get one time.
 const tick = 20 * time.Millisecond
 
-// settle waits until a change of a file whose stamp has this ctime is sure to
+// awaitStamp waits until a change of a file whose stamp has this ctime is sure to
 // give it a later one. It returns at once for all but the newest files.
-func settle(ctx context.Context, ctime int64) error {
+func awaitStamp(ctx context.Context, ctime int64) error {
 	wait := tick - time.Since(time.Unix(0, ctime))
 	if wait <= 0 {
 		return ctx.Err()

@@ -104,7 +104,7 @@ func (s *Tree) Scan(ctx context.Context, b *index.Builder, done func(bytes, tota
 	if err != nil {
 		return "", s.problem(err)
 	}
-	if err := settle(ctx, w.newest); err != nil {
+	if err := awaitStamp(ctx, w.newest); err != nil {
 		return "", err
 	}
 	again, err := s.Fingerprint(ctx)

@@ -14,7 +14,7 @@ func (p *Planner) Epoch(strict Division, of []int32) (Division, error) {
 	if err := w.gather(of, true); err != nil {
 		return Division{}, err
 	}
-	w.settle(strict)
+	w.startFrom(strict)
 	w.stay()
 	w.g.greedy()
 	if w.g.augment(); w.g.waiting > 0 {

@@ -14,7 +14,7 @@ func (p *Planner) Step(strict Division, of []int32) (Division, error) {
 	if err := w.gather(of, false); err != nil {
 		return Division{}, err
 	}
-	w.settle(strict)
+	w.startFrom(strict)
 	w.stay()
 	if w.g.greedy() {
 		w.g.augment()

@@ -138,7 +138,7 @@ func (s *sweep) division() (Division, error) {
 		return Division{}, err
 	}
 	fill(g.room, 0)
-	w.settle(strict)
+	w.startFrom(strict)
 	for node, n := range local {
 		g.room[node] -= n
 	}

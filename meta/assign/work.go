@@ -65,9 +65,9 @@ func (w *work) link(racks bool) error {
 	return nil
 }
 
-// settle gives each node room for its ranks' shares of a division, and notes
+// startFrom gives each node room for its ranks' shares of a division, and notes
 // where each position would be read.
-func (w *work) settle(d Division) {
+func (w *work) startFrom(d Division) {
 	w.reader, w.strict = sized(w.reader, d.Len()), sized(w.strict, d.Len())
 	for rank, node := range w.p.nodeOf {
 		for _, position := range d.Of(rank) {

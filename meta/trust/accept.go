@@ -78,7 +78,7 @@ func (p *Port) receive(raw *net.TCPConn, g *pendingConn) (reason, error) {
 		c.cut()
 		return whyFailed(err), err
 	}
-	p.settle(c)
+	p.endHandshake(c)
 	p.deliver(l, c)
 	return accepted, nil
 }
@@ -108,9 +108,9 @@ func greetingFor(why reason) byte {
 	return greetBusy
 }
 
-// settle lifts the deadline of a handshake. The connection of a node that joins stays pending, for
+// endHandshake lifts the deadline of a handshake. The connection of a node that joins stays pending, for
 // JoinTime.
-func (p *Port) settle(c *conn) {
+func (p *Port) endHandshake(c *conn) {
 	c.raw.SetDeadline(time.Time{})
 	if c.peer == "" {
 		c.limit(p.config.JoinTime)

@@ -27,7 +27,7 @@ type loaded struct {
 // and if it is overdue, another goroutine calls late and acts for the pair from
 // then on; load is false once that has happened, and its caller must leave.
 func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (loaded, error, bool) {
-	if err := p.settle(ctx); err != nil {
+	if err := p.awaitOverdue(ctx); err != nil {
 		return loaded{}, err, true
 	}
 	var over atomic.Bool
@@ -46,8 +46,8 @@ func (p *pair) load(ctx context.Context, sequence uint64, late func(error)) (loa
 	return b, err, over.CompareAndSwap(false, true)
 }
 
-// settle waits for a copy that was overdue: there is one at most.
-func (p *pair) settle(ctx context.Context) error {
+// awaitOverdue waits for a copy that was overdue: there is one at most.
+func (p *pair) awaitOverdue(ctx context.Context) error {
 	if p.hung == nil {
 		return nil
 	}

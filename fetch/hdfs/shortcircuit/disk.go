@@ -262,8 +262,8 @@ func (d *disks) closing() (blocks int, none <-chan struct{}) {
 	return d.mu.gone, d.mu.closed
 }
 
-// settle waits until all is closed that is to be, if the disks answer.
-func (d *disks) settle() {
+// awaitClosed waits until all is closed that is to be, if the disks answer.
+func (d *disks) awaitClosed() {
 	timer := time.NewTimer(d.patience)
 	defer timer.Stop()
 	for n, none := d.closing(); n > 0; n, none = d.closing() {

@@ -42,7 +42,7 @@ func (c *Client) Open(ctx context.Context, b Block) (*File, error) {
 // use, of a reader or the sweep, are closed after their last use.
 func (c *Client) Close() {
 	c.forgetAll()
-	c.disks.settle()
+	c.disks.awaitClosed()
 }
 
 // OfBlock reports whether an error of Open is of that block alone: its datanode passes
