@@ -102,7 +102,7 @@ func fakeLeases() []control.Leases {
 	}
 }
 
-// All has node3 down, a disk of node2 ill, node4 of a release that says nothing and node5 of
+// All has node3 down, a disk of node2 suspended, node4 of a release that says nothing and node5 of
 // one that does not say how many plans it knows.
 func (n *fakeNode) All(context.Context) (all []control.NodeStatus) {
 	for _, m := range n.Cluster().Nodes {

@@ -44,8 +44,8 @@ type Disk struct {
 }
 
 const (
-	blockBytes = 4096
-	RestTime   = 30 * time.Second // as long a disk that failed is left alone
+	blockBytes  = 4096
+	SuspendTime = 30 * time.Second // as long a disk that failed is left alone
 
 	// How long a disk may be silent: before a directory of its own is open, and amid other work.
 	openPatience = 10 * time.Second
@@ -62,7 +62,7 @@ var (
 // Open opens a directory for a node, which may have so many bytes there. Two nodes may have the
 // same one: each has its own below that.
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
-	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: RestTime, Log: log}}
+	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: SuspendTime, Log: log}}
 	d.Budget.Most = bytes
 	d.mu.lasting, d.mu.undropped = make(map[string]bool), make(map[uint64]bool)
 	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {

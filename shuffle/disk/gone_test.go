@@ -51,7 +51,7 @@ func TestADirectoryThatIsGone(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+"-away", dir)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(RestTime)
+			time.Sleep(SuspendTime)
 			job, err := d.Job(7)
 			if err != nil || d.Free() != 1<<20 {
 				t.Fatalf("it is back: %v, %d bytes are free", err, d.Free())

@@ -55,7 +55,7 @@ func TestASilentDisk(t *testing.T) {
 			if n, err := Ask(t.Context(), d, func() (int, error) { return 7, nil }); n != 7 || err != nil {
 				t.Errorf("meanwhile who reads is told %d, %v", n, err)
 			}
-			time.Sleep(2 * RestTime)
+			time.Sleep(2 * SuspendTime)
 		}
 		close(answer)
 		synctest.Wait()

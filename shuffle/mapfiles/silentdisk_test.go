@@ -43,7 +43,7 @@ func TestADiskThatDoesNotAnswer(t *testing.T) {
 			if err := take(); err != disk.ErrFull || d.Free() > 0 {
 				t.Errorf("meanwhile a map is %v, and %d bytes are free", err, d.Free())
 			}
-			time.Sleep(2 * disk.RestTime)
+			time.Sleep(2 * disk.SuspendTime)
 		}
 		close(answer)
 		synctest.Wait()

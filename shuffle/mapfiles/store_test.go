@@ -198,7 +198,7 @@ func TestADirectoryThatIsGone(t *testing.T) {
 		if err := os.Rename(dir+"-away", dir); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(disk.RestTime)
+		time.Sleep(disk.SuspendTime)
 		f.Drop(name)
 		if err := take(); err != nil || f.Verify(9, c) != nil {
 			t.Errorf("the directory is back: %v", err)
@@ -292,7 +292,7 @@ func TestFullOrFailedDisk(t *testing.T) {
 		if err := f.Take(t.Context(), true, name, all, strings.NewReader(small)); !errors.Is(err, meta.ErrNoSpace) {
 			t.Errorf("a disk that failed: %v", err)
 		}
-		time.Sleep(disk.RestTime)
+		time.Sleep(disk.SuspendTime)
 		if err := f.Take(t.Context(), true, name, all, strings.NewReader(small)); err != nil || f.Verify(9, c) != nil {
 			t.Errorf("a disk that had failed: %v", err)
 		}

@@ -19,7 +19,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Node is one that may keep copies. One that is drained, down, ill or full has no
+// A Node is one that may keep copies. One that is drained, down, failed or full has no
 // Room.
 type Node struct {
 	ID   string

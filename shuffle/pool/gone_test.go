@@ -48,7 +48,7 @@ func TestADirectoryThatIsGoneComesBack(t *testing.T) {
 				t.Errorf("it is gone, and a map there is read: %v", err)
 			}
 			s.check(os.Rename(dir+"-away", dir))
-			time.Sleep(disk.RestTime)
+			time.Sleep(disk.SuspendTime)
 			if err := m.of("s").Attempts().Commit(s.ctx, a, false); err != nil {
 				t.Errorf("it is back, and takes no map: %v", err)
 			}

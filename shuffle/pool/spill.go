@@ -58,7 +58,7 @@ func (s *spill) relieve(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		if time.Since(s.warned) > disk.RestTime {
+		if time.Since(s.warned) > disk.SuspendTime {
 			s.warned = time.Now()
 			s.config.Log.Warn("memory of the shuffle pool stays full", "map", m.is.Map, "cause", err)
 		}

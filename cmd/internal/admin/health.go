@@ -13,8 +13,8 @@ import (
 // things, and in words, which may change while it goes on.
 type fault struct{ kind, of, what string }
 
-// The health of a daemon is looked at every so often, and it is ill itself when that was
-// long ago.
+// The health of a daemon is looked at every so often, and that it was long ago is a fault
+// itself.
 const (
 	lookTime = 2 * time.Second
 	lateTime = 10 * time.Second

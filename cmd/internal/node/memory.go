@@ -14,7 +14,7 @@ import (
 type memory struct {
 	budget  int64
 	watcher *pressure.Watcher
-	ill     error // why it is not watched
+	fault   error // why it is not watched
 }
 
 // watchMemory has the cache be smaller than its budget while memory is short.
@@ -25,7 +25,7 @@ func watchMemory(c Config, k *cache.Cache) memory {
 	})
 	if err != nil {
 		c.Log.Warn("memory is not watched: the cache may use all of its budget", "cause", err)
-		return memory{budget: c.RAMBytes, ill: err}
+		return memory{budget: c.RAMBytes, fault: err}
 	}
 	if a, _, _ := w.Allowance(); a.Bytes < c.RAMBytes || !a.Ahead {
 		k.Allow(a.Bytes, a.Ahead)
@@ -46,13 +46,13 @@ func (m memory) tier(t cache.TierStats) control.Tier {
 		Name: "ram", Where: "private tmpfs", Budget: m.budget, Used: t.Used, Dying: t.Dying, Slabs: t.Slabs, State: "ok",
 	}
 	if m.watcher == nil {
-		c.State = fmt.Sprintf("not watched: %v", m.ill)
+		c.State = fmt.Sprintf("not watched: %v", m.fault)
 		return c
 	}
-	a, s, ill := m.watcher.Allowance()
+	a, s, fault := m.watcher.Allowance()
 	switch {
-	case ill != nil:
-		c.State = fmt.Sprintf("not watched: %v", ill)
+	case fault != nil:
+		c.State = fmt.Sprintf("not watched: %v", fault)
 	case a.Bytes < m.budget && a.Bytes <= t.Budget:
 		c.State = fmt.Sprintf("%d MiB allowed: memory is short: %v", t.Budget>>20, s)
 	}
