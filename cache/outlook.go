@@ -10,7 +10,7 @@ import (
 	"rankfs/cache/policy"
 )
 
-// An outlook is the input of a policy: the batches that are here, and the opens to
+// An outlook is what a policy is given: the batches that are here, and the opens to
 // come. It is the choosing goroutine's alone; only survey takes the cache's lock.
 type outlook struct {
 	*tiers
@@ -77,7 +77,7 @@ func (o *outlook) add(s *Series, k Key, size int64, i policy.Item) int32 {
 			o.packing[k.Series] = m
 		}
 	}
-	i.Set, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Series]
+	i.Series, i.Job, i.Group, i.Floor = set, -1, -1, o.pins[k.Series]
 	describe(&i, size, o.packing[k.Series], &o.rates, o.writes, o.problem.Disk > 0)
 	n := int32(len(o.problem.Items))
 	o.index[k] = n

@@ -66,12 +66,12 @@ func (s *Slab) ReadAt(p []byte, off int64) (int, error) {
 
 // Sum is the xxh64 of the slab's bytes. Those that tiers keep are of more, or of parts.
 func (s *Slab) Sum(ctx context.Context) (uint64, error) {
-	h, piece := xxhash.New(), make([]byte, 64<<10)
-	for at := int64(0); at < s.Size(); at += int64(len(piece)) {
+	h, buf := xxhash.New(), make([]byte, 64<<10)
+	for at := int64(0); at < s.Size(); at += int64(len(buf)) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		b := piece[:min(int64(len(piece)), s.Size()-at)]
+		b := buf[:min(int64(len(buf)), s.Size()-at)]
 		if _, err := s.ReadAt(b, at); err != nil {
 			return 0, fmt.Errorf("sum of slab: %w", err)
 		}

@@ -275,8 +275,8 @@ func ParseMap(name string) (number uint64, ok bool) {
 	return parseSix(rest, MaxMaps)
 }
 
-// A Part names a partition of the maps of a stage: of all, or of those from From to To,
-// both included; or the file of its offsets.
+// A Part names what a reducer reads of the maps of a stage: of all, or of those from From to
+// To, both included; or the file of its offsets.
 type Part struct {
 	Number   uint64
 	From, To uint64

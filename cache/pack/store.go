@@ -30,7 +30,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Workers = runtime.NumCPU()
 	}
 	if c.Bytes < 0 || c.Workers < 0 {
-		return c, fmt.Errorf("packed level of %d bytes, %d workers %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
+		return c, fmt.Errorf("packed tier of %d bytes, %d workers %w: use zero or more", c.Bytes, c.Workers, meta.ErrInvalid)
 	}
 	var err error
 	c.BlockBytes, err = blockBytes(c.BlockBytes)
@@ -48,7 +48,7 @@ func blockBytes(n int) (int, error) {
 	return n, nil
 }
 
-// A Store is the packed level. All methods may be called concurrently.
+// A Store is the packed tier. All methods may be called concurrently.
 //
 // A slab has a number from the end of its Put on, which the caller gives back by
 // Drop, once. Its memory is freed when the last Get of it has ended. Under mu no
@@ -275,7 +275,7 @@ func (s *Store) Close() error {
 		err = errors.Join(err, (<-s.presses).close())
 	}
 	if used, _ := s.arena.usage(); used != 0 {
-		err = errors.Join(err, fmt.Errorf("close packed level: %d bytes not given back", used))
+		err = errors.Join(err, fmt.Errorf("close packed tier: %d bytes not given back", used))
 	}
 	return err
 }

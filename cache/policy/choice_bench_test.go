@@ -23,7 +23,7 @@ func million(n int) *policy.Problem {
 			Bytes: [policy.Levels]int64{0, int64(mib * slab), int64(mib * 0.4 * slab), int64(mib * slab)},
 			Wait:  [policy.Levels]float64{wait, mib * 0.003, mib * 0.002, 0},
 			Move:  [policy.Levels]float64{0, mib * 0.001, mib * 0.005, 0},
-			Now:   policy.Level(rng.IntN(int(policy.Levels))), Set: int32(i % 3), Group: -1, Job: -1, Last: -float64(i),
+			Now:   policy.Level(rng.IntN(int(policy.Levels))), Series: int32(i % 3), Group: -1, Job: -1, Last: -float64(i),
 		})
 	}
 	for _, i := range rng.Perm(n) {

@@ -65,10 +65,10 @@ func (n *dp25) gather(p *Problem) {
 	n.sets = n.sets[:0]
 	at := map[int32]int{}
 	for i := range p.Items {
-		k, ok := at[p.Items[i].Set]
+		k, ok := at[p.Items[i].Series]
 		if !ok {
 			k = len(n.sets)
-			at[p.Items[i].Set] = k
+			at[p.Items[i].Series] = k
 			n.sets = append(n.sets, set{packs: true})
 		}
 		n.sets[k].add(&p.Items[i], int32(i), n.future.known(int32(i)))

@@ -20,10 +20,10 @@ func datasets(skew float64, uses [2]int) *policy.Problem {
 		// Partitions are as different in how they are loaded and packed.
 		load, packs := math.Exp(skew*rng.NormFloat64()), 0.4*math.Exp(skew/2*rng.NormFloat64())
 		p.Items = append(p.Items, policy.Item{
-			Bytes: [policy.Levels]int64{0, int64(mib * slab), int64(min(packs, 1) * mib * slab), int64(mib * slab)},
-			Wait:  [policy.Levels]float64{mib * 0.010 * load, mib * 0.003, mib * 0.002, 0},
-			Move:  [policy.Levels]float64{0, mib * 0.001, mib * 0.005, 0},
-			Set:   int32(i / 40), Group: -1, Job: -1, Last: -1,
+			Bytes:  [policy.Levels]int64{0, int64(mib * slab), int64(min(packs, 1) * mib * slab), int64(mib * slab)},
+			Wait:   [policy.Levels]float64{mib * 0.010 * load, mib * 0.003, mib * 0.002, 0},
+			Move:   [policy.Levels]float64{0, mib * 0.001, mib * 0.005, 0},
+			Series: int32(i / 40), Group: -1, Job: -1, Last: -1,
 		})
 	}
 	for epoch := range max(uses[0], uses[1]) {

@@ -13,15 +13,15 @@ const (
 
 // An Item is a batch, or a chunk that batches are made of.
 type Item struct {
-	Bytes [Levels]int64   // that it takes at each level; below zero: it cannot be there
-	Wait  [Levels]float64 // seconds that an open waits if it is there, seldom rising with the level
-	Move  [Levels]float64 // seconds of work to bring it there, once its bytes are in memory: not the fetch
-	Now   Level           // where it is
-	Floor Level           // pinned: never below this level, as long as the budgets allow
-	Set   int32           // of the series in its key; equal numbers, equal series
-	Group int32           // all or nothing with the others of its group; below zero: none
-	Job   int32           // the job on whose account it is kept; below zero: none
-	Last  float64         // when it was used last, in seconds; below zero: never
+	Bytes  [Levels]int64   // that it takes at each level; below zero: it cannot be there
+	Wait   [Levels]float64 // seconds that an open waits if it is there, seldom rising with the level
+	Move   [Levels]float64 // seconds of work to bring it there, once its bytes are in memory: not the fetch
+	Now    Level           // where it is
+	Floor  Level           // pinned: never below this level, as long as the budgets allow
+	Series int32           // of the series in its key; equal numbers, equal series
+	Group  int32           // all or nothing with the others of its group; below zero: none
+	Job    int32           // the job on whose account it is kept; below zero: none
+	Last   float64         // when it was used last, in seconds; below zero: never
 }
 
 // Stays reports whether its pin keeps an item where it is.

@@ -42,15 +42,15 @@ func items(t *rapid.T, now float64) policy.Item {
 	wait := rapid.Float64Range(0.1, 10).Draw(t, "wait")
 	level := func(name string, odds ...policy.Level) policy.Level { return rapid.SampledFrom(odds).Draw(t, name) }
 	i := policy.Item{
-		Bytes: [policy.Levels]int64{0, ram, packed, ram},
-		Wait:  [policy.Levels]float64{wait, wait / 3, wait / 8, 0},
-		Move:  [policy.Levels]float64{0, wait / 20, wait / 10, 0},
-		Now:   level("at", policy.Source, policy.Source, policy.Disk, policy.Packed, policy.RAM),
-		Floor: level("floor", policy.Source, policy.Source, policy.Source, policy.Disk, policy.Packed, policy.RAM),
-		Set:   rapid.Int32Range(0, 5).Draw(t, "set"),
-		Group: rapid.Int32Range(-4, 3).Draw(t, "group"),
-		Job:   rapid.Int32Range(-1, 2).Draw(t, "job"),
-		Last:  rapid.Float64Range(-1, 1).Draw(t, "last") * now,
+		Bytes:  [policy.Levels]int64{0, ram, packed, ram},
+		Wait:   [policy.Levels]float64{wait, wait / 3, wait / 8, 0},
+		Move:   [policy.Levels]float64{0, wait / 20, wait / 10, 0},
+		Now:    level("at", policy.Source, policy.Source, policy.Disk, policy.Packed, policy.RAM),
+		Floor:  level("floor", policy.Source, policy.Source, policy.Source, policy.Disk, policy.Packed, policy.RAM),
+		Series: rapid.Int32Range(0, 5).Draw(t, "set"),
+		Group:  rapid.Int32Range(-4, 3).Draw(t, "group"),
+		Job:    rapid.Int32Range(-1, 2).Draw(t, "job"),
+		Last:   rapid.Float64Range(-1, 1).Draw(t, "last") * now,
 	}
 	if i.Now == policy.Packed && packed < 0 {
 		i.Now = policy.RAM

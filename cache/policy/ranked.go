@@ -68,8 +68,8 @@ func (r *ranked) count(p *Problem) {
 	r.counts = map[int32]float64{}
 	sizes := map[int32]float64{}
 	for i := range p.Items {
-		sizes[p.Items[i].Set]++
-		r.counts[p.Items[i].Set] += r.future.known(int32(i))
+		sizes[p.Items[i].Series]++
+		r.counts[p.Items[i].Series] += r.future.known(int32(i))
 	}
 	for set, n := range sizes {
 		r.counts[set] /= n
@@ -96,7 +96,7 @@ func (r *ranked) Worth(i *Item, next float64) float64 {
 		return unknown + i.Last
 	case r.by == byCount:
 		// Counts first, then the later use: a tie-break of at most one count.
-		return r.counts[i.Set] + i.Last/-unknown
+		return r.counts[i.Series] + i.Last/-unknown
 	}
 	return -next
 }

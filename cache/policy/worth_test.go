@@ -101,7 +101,7 @@ func TestWorthOfOthers(t *testing.T) {
 }
 
 func other(i *policy.Item) *policy.Item {
-	i.Set = 1
+	i.Series = 1
 	return i
 }
 

@@ -38,7 +38,7 @@ func (r *bringing) bring(id int32, u use) (wait bool) {
 		c.count(policy.Source, u.bytes)
 		return r.ask(id, asksOne)
 	}
-	i := r.local[u.part]
+	i := r.local[u.partition]
 	it, g := &n.items[i], &n.guard[i]
 	it.Last, g.used = r.clock.now, max(g.used, c.step)
 	if g.loading {
@@ -79,7 +79,7 @@ func (r *bringing) stream(id int32) {
 	c := &r.chains[id]
 	bytes, what := c.uses[c.at].bytes, alone
 	if c.doing == asking {
-		bytes, what = r.s.bytes(c.uses[c.at].part), loading
+		bytes, what = r.s.bytes(c.uses[c.at].partition), loading
 	}
 	r.do(id, what)
 	r.epoch.Fetched += bytes

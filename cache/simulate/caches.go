@@ -117,7 +117,7 @@ func (r *caches) unread(n *node, item int32) {
 		if k.at() < 0 {
 			continue
 		}
-		if step, ok := r.future.next(n.parts[item], k.at()); ok {
+		if step, ok := r.future.next(n.partitions[item], k.at()); ok {
 			k.Gone(uint64(step))
 		}
 	}
@@ -155,7 +155,7 @@ func (r *caches) rank(n *node, i int32) {
 
 // next is when an item is used next.
 func (r *caches) next(n *node, i int32) float64 {
-	step, ok := r.future.next(n.parts[i], max(r.step, n.guard[i].used))
+	step, ok := r.future.next(n.partitions[i], max(r.step, n.guard[i].used))
 	if !ok {
 		return math.Inf(1)
 	}

@@ -20,8 +20,8 @@ type chain struct {
 
 // A use is the bytes that a batch takes of a partition.
 type use struct {
-	part  int32
-	bytes int64
+	partition int32
+	bytes     int64
 }
 
 // A flow is a transfer from one node to another. It gets the smaller of its
@@ -56,7 +56,7 @@ var causes = [...]Cause{asking: Source, loading: Source, alone: Source, asksOne:
 
 // use adds to what the chain brings; grains of one partition are one use.
 func (c *chain) use(u use) {
-	if n := len(c.uses); n > 0 && c.uses[n-1].part == u.part {
+	if n := len(c.uses); n > 0 && c.uses[n-1].partition == u.partition {
 		c.uses[n-1].bytes += u.bytes
 		return
 	}

@@ -122,17 +122,17 @@ func (r *fills) fill(k *reader, b *batch) {
 	})
 	if len(r.uses) > 1 {
 		slices.SortStableFunc(r.uses, func(x, y use) int {
-			return cmp.Or(cmp.Compare(r.ownerOf(k, x.part), r.ownerOf(k, y.part)), cmp.Compare(x.part, y.part))
+			return cmp.Or(cmp.Compare(r.ownerOf(k, x.partition), r.ownerOf(k, y.partition)), cmp.Compare(x.partition, y.partition))
 		})
 	}
 	var started [8]int32
 	all := started[:0]
 	for i := 0; i < len(r.uses); {
-		owner := r.ownerOf(k, r.uses[i].part)
+		owner := r.ownerOf(k, r.uses[i].partition)
 		id := r.chain(k, b.step, &r.nodes[owner])
 		c := &r.chains[id]
 		c.whole = b.hold >= 0
-		for ; i < len(r.uses) && r.ownerOf(k, r.uses[i].part) == owner; i++ {
+		for ; i < len(r.uses) && r.ownerOf(k, r.uses[i].partition) == owner; i++ {
 			c.use(r.uses[i])
 		}
 		all = append(all, id)
@@ -196,7 +196,7 @@ func (r *fills) proceed(id int32) {
 // if that was chosen: then what was unpacked goes with its batch.
 func (r *fills) loaded(id int32) {
 	c := &r.chains[id]
-	n, i := c.owner, r.local[c.uses[c.at].part]
+	n, i := c.owner, r.local[c.uses[c.at].partition]
 	it, g := &n.items[i], &n.guard[i]
 	if !g.loading {
 		return // unpacked without room: nothing stays

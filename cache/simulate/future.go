@@ -125,25 +125,25 @@ func (f *future) bringNear(grains []uint32) {
 	}
 	at := make([][]uint32, f.s.Nodes) // by node: positions of its ranks
 	for first := uint64(0); first < f.cut.N; first += together {
-		part := grains[first:min(first+together, f.cut.N)]
-		for p := range part {
+		these := grains[first:min(first+together, f.cut.N)]
+		for p := range these {
 			rank, _ := f.cut.Reader(first + uint64(p))
 			n := int(rank) / f.s.Ranks
 			at[n] = append(at[n], uint32(p))
 		}
 		var far []uint32
-		read := slices.Clone(part)
+		read := slices.Clone(these)
 		for _, g := range read {
 			n := f.owner[g/uint32(f.s.Grains)]
 			if len(at[n]) == 0 {
 				far = append(far, g)
 				continue
 			}
-			part[at[n][0]], at[n] = g, at[n][1:]
+			these[at[n][0]], at[n] = g, at[n][1:]
 		}
 		for n := range at {
 			for _, p := range at[n] {
-				part[p], far = far[0], far[1:]
+				these[p], far = far[0], far[1:]
 			}
 			at[n] = at[n][:0]
 		}
@@ -168,7 +168,7 @@ func (f *future) one(rank int32, step int64) (partition int32) {
 	return int32(f.epochs[step/f.steps-f.first].grains[span.First%f.cut.N] / uint32(f.s.Grains))
 }
 
-// share is the part of a whole batch that a rank has in a step: less in the last one.
+// share is how much of a whole batch a rank has in a step: less in the last one.
 func (f *future) share(rank int32, step int64) float64 {
 	n := 0
 	f.batch(rank, step, func(int32, int64) { n++ })

@@ -26,7 +26,7 @@ func (l *layout) findOwners(nodes []node) {
 		n := &nodes[l.owner[p]]
 		l.local[p] = int32(len(n.items))
 		n.items = append(n.items, l.item(int32(p)))
-		n.parts = append(n.parts, int32(p))
+		n.partitions = append(n.partitions, int32(p))
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -41,7 +41,7 @@ func (l *layout) item(p int32) policy.Item {
 	b := float64(bytes)
 	it := policy.Item{Group: -1, Job: -1, Last: -1}
 	if l.s.Sets != nil {
-		it.Set = l.s.Sets[p]
+		it.Series = l.s.Sets[p]
 	}
 	it.Bytes = [policy.Levels]int64{policy.Disk: -1, policy.Packed: -1, policy.RAM: bytes}
 	workers := float64(l.s.Workers)
@@ -109,9 +109,9 @@ func (l *layout) over(k *reader) bool {
 }
 
 // ownerOf is the node that brings a partition for a reader.
-func (l *layout) ownerOf(k *reader, part int32) int32 {
+func (l *layout) ownerOf(k *reader, partition int32) int32 {
 	if l.s.Once {
 		return k.node.id
 	}
-	return l.owner[part]
+	return l.owner[partition]
 }

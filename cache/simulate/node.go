@@ -10,16 +10,16 @@ import (
 
 // A node keeps the partitions that it owns.
 type node struct {
-	id     int32
-	policy policy.Policy
-	items  []policy.Item
-	parts  []int32      // by item: the partition
-	uses   []policy.Use // that are known
-	target []policy.Level
-	guard  []guard
-	memory int64 // used
-	disk   int64
-	ranked [2]worths // of what may go: memory's, the disk's
+	id         int32
+	policy     policy.Policy
+	items      []policy.Item
+	partitions []int32      // by item: the partition
+	uses       []policy.Use // that are known
+	target     []policy.Level
+	guard      []guard
+	memory     int64 // used
+	disk       int64
+	ranked     [2]worths // of what may go: memory's, the disk's
 
 	readers int // ranks that are reading
 	workers int // that are free; below zero: so many more are to end

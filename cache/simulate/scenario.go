@@ -19,7 +19,7 @@ type Scenario struct {
 	Partitions int
 	Bytes      []int64 // of each partition, or one number for all
 	Packed     float64 // bytes of it packed, for each of its own; zero: it is never packed
-	Grains     int     // equal parts of a partition that the order deals with; zero: 1
+	Grains     int     // equal shares of a partition that the order deals with; zero: 1
 	Batch      int     // grains of a batch; zero: 1
 	Order      meta.Order
 	Seed       uint64
@@ -205,7 +205,7 @@ func (s *Scenario) bytes(partition int32) int64 {
 	return s.Bytes[partition]
 }
 
-// grain are the bytes of a part of a partition, which add up to those of all.
+// grain are the bytes of a share of a partition, which add up to those of all.
 func (s *Scenario) grain(partition int32, i int) int64 {
 	b, n := s.bytes(partition), int64(s.Grains)
 	return b*int64(i+1)/n - b*int64(i)/n

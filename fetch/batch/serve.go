@@ -131,14 +131,14 @@ func (a *answer) fromChunk(ctx context.Context, number int, first, n uint64) err
 	l := layoutOf(a.index, number)
 	from, to := l.offset(first), l.offset(first+n)
 	for from < to {
-		piece := a.room[:min(int64(len(a.room)), to-from)]
-		if _, err := s.ReadAt(piece, from); err != nil {
+		buf := a.room[:min(int64(len(a.room)), to-from)]
+		if _, err := s.ReadAt(buf, from); err != nil {
 			return err
 		}
-		if err := a.emit(piece); err != nil {
+		if err := a.emit(buf); err != nil {
 			return err
 		}
-		from += int64(len(piece))
+		from += int64(len(buf))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (p *Split) read(ctx context.Context) error {
 	if p.from < 0 || p.size < p.h.Length || p.in != nil {
 		return meta.Worded(meta.ErrInvalid, "bytes %d to %d of %d are no split, or were read already", p.from, p.to, p.size)
 	}
-	p.in = newInput(ctx, p.r, min(p.from, p.size), p.size)
+	p.in = newFileStream(ctx, p.r, min(p.from, p.size), p.size)
 	defer p.in.close()
 	if c := p.h.codec; c != nil {
 		p.values = c.get()

@@ -17,7 +17,7 @@ type Split struct {
 	size     int64
 	from, to int64
 
-	in     *input
+	in     *fileStream
 	at     int64    // where the record or block being read begins
 	coded  section  // what values decodes
 	values *decoder // if the file is compressed

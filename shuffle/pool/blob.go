@@ -145,20 +145,20 @@ func (b *Blobs) MayGrow(bytes int64) error {
 	return b.job.pool.mayGrow(b.job.is, bytes, meta.Stage{Copies: meta.DefaultCopies})
 }
 
-// A source is a file or directory of this node that becomes a blob of a name.
-type source struct {
+// An original is a file or directory of this node that becomes a blob of a name.
+type original struct {
 	from, name string
 	info       os.FileInfo
 }
 
-// sources are a file, or a directory with all that is in it, and the names they get.
-func (f *files) sources(from, name string) (all []source, err error) {
+// originals are a file, or a directory with all that is in it, and the names they get.
+func (f *files) originals(from, name string) (all []original, err error) {
 	info, err := f.root.Lstat(from)
 	switch {
 	case err != nil:
 		return nil, err
 	case info.Mode().IsRegular():
-		return []source{{from, name, info}}, nil
+		return []original{{from, name, info}}, nil
 	case !info.IsDir():
 		return nil, meta.Worded(meta.ErrInvalid, "%s is no file and no directory, so that it cannot be a blob", from)
 	}
@@ -172,7 +172,7 @@ func (f *files) sources(from, name string) (all []source, err error) {
 			return meta.Worded(meta.ErrInvalid, "%s has more than %d files and directories; put them in several", from, meta.MaxPut)
 		}
 		info, err := e.Info()
-		one := source{at, path.Join(name, strings.TrimPrefix(at, from)), info}
+		one := original{at, path.Join(name, strings.TrimPrefix(at, from)), info}
 		all = append(all, one)
 		return cmp.Or(err, meta.CheckKey(one.name))
 	})
@@ -205,7 +205,7 @@ func (b *Blobs) Put(ctx context.Context, from, name string, exclusive bool) erro
 		return fmt.Errorf("put %s: %w", from, err)
 	}
 	defer done()
-	all, err := f.sources(from, name)
+	all, err := f.originals(from, name)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", from, err)
 	}
@@ -223,12 +223,12 @@ func (b *Blobs) Put(ctx context.Context, from, name string, exclusive bool) erro
 	case err != nil:
 		return errors.Join(err, p.takeBack())
 	}
-	return f.removeSources(all, p.done)
+	return f.removeOriginals(all, p.done)
 }
 
-// removeSources removes what has become blobs. One that has taken the name of a file
+// removeOriginals removes what has become blobs. One that has taken the name of a file
 // meanwhile stays.
-func (f *files) removeSources(all []source, done []prepared) error {
+func (f *files) removeOriginals(all []original, done []prepared) error {
 	if all[0].info.IsDir() {
 		return f.root.RemoveAll(all[0].from)
 	}
@@ -257,8 +257,8 @@ type prepared struct {
 }
 
 // prepare seals and copies files, some at a time.
-func (p *putting) prepare(ctx context.Context, all []source) error {
-	var files []source
+func (p *putting) prepare(ctx context.Context, all []original) error {
+	var files []original
 	for _, one := range all {
 		if one.info.IsDir() {
 			number := blobNumber(p.command.Node, one.name, one.info, 0)
@@ -296,7 +296,7 @@ func (p *putting) prepare(ctx context.Context, all []source) error {
 }
 
 // prepareOne seals one file, and makes its copies: then the cluster can agree on it.
-func (p *putting) prepareOne(ctx context.Context, one source) (done prepared, err error) {
+func (p *putting) prepareOne(ctx context.Context, one original) (done prepared, err error) {
 	closed, err := p.files.Commit(ctx, writtenName(one.info))
 	if err != nil {
 		return done, err

@@ -86,7 +86,7 @@ func (c *Client) everywhere(method string) bool {
 // goAround is ask, whatever is known of namenodes.
 func (c *Client) goAround(ctx context.Context, method string, req proto.Message) (addr string, body []byte, err error) {
 	n := len(c.config.Addresses)
-	tried := make(attempts, c.config.ways())
+	tried := make(tries, c.config.ways())
 	c.seek()
 	for round := 0; round < rounds(n) || n > 1 && tried.standby(); round++ {
 		if round > 0 && !pause(ctx, round) {
@@ -109,7 +109,7 @@ func (c *Client) goAround(ctx context.Context, method string, req proto.Message)
 }
 
 // standby reports whether a namenode said that it is not active (yet).
-func (a attempts) standby() bool {
+func (a tries) standby() bool {
 	for _, t := range a {
 		if isNotActive(t.err) {
 			return true

@@ -164,14 +164,14 @@ func denied(remote *remoteError, user, path string) error {
 		user, remote.text, user, path)
 }
 
-// attempts is why each address did not answer.
-type attempts []struct {
+// tries are why each address did not answer.
+type tries []struct {
 	addr string
 	err  error
 }
 
-// reasons joins the errors of all attempts into one line.
-func (a attempts) reasons() string {
+// reasons joins the errors of all tries into one line.
+func (a tries) reasons() string {
 	var all []string
 	for _, t := range a {
 		if t.err != nil {
@@ -182,7 +182,7 @@ func (a attempts) reasons() string {
 }
 
 // problem puts the reasons into one error.
-func (a attempts) problem() error {
+func (a tries) problem() error {
 	what := ErrUnreachable
 	for _, t := range a {
 		if isNotActive(t.err) {

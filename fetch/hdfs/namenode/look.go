@@ -37,7 +37,7 @@ func (c *Client) lost(cause error) {
 // look tries each way once, and ends the outage if one leads to a namenode that
 // says anything of the question.
 func (c *Client) look() (over bool) {
-	tried := make(attempts, c.config.ways())
+	tried := make(tries, c.config.ways())
 	for _, way := range c.order() {
 		ctx, cancel := context.WithTimeoutCause(c.ctx, lookTime, errUnseen)
 		_, err := c.try(ctx, way, "getServerDefaults", message.New("hdfs.GetServerDefaultsRequestProto", nil))

@@ -29,7 +29,7 @@ func turned(to []int, base, n, first int) []int {
 // answered notes which way leads to the active namenode, if this call found that
 // the one before does not; else that was found meanwhile, by another. tried is why
 // other ways did not; nil notes it in any case.
-func (c *Client) answered(way int, tried attempts) {
+func (c *Client) answered(way int, tried tries) {
 	c.mu.Lock()
 	was, rpc := c.mu.active, len(c.config.Addresses)
 	if tried != nil && tried[was].err == nil {

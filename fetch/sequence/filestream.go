@@ -14,31 +14,31 @@ import (
 // nothing, little enough to stay in the processor's cache.
 const bufferBytes = 256 << 10
 
-// An input is a file from some offset on, read forwards and once.
-type input struct {
+// A fileStream is a file from some offset on, read forwards and once.
+type fileStream struct {
 	stream stream
 	buf    *bufio.Reader
 	off    int64 // of the next byte
 	size   int64 // of the file
 }
 
-func newInput(ctx context.Context, r io.Reader, off, size int64) *input {
-	in := &input{stream: stream{ctx: ctx, r: r, left: size - off}, off: off, size: size}
+func newFileStream(ctx context.Context, r io.Reader, off, size int64) *fileStream {
+	in := &fileStream{stream: stream{ctx: ctx, r: r, left: size - off}, off: off, size: size}
 	in.buf = buffers.Get().(*bufio.Reader)
 	in.buf.Reset(&in.stream)
 	return in
 }
 
-// buffers holds the buffers of closed inputs for reuse.
+// buffers holds the buffers of closed streams for reuse.
 var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferBytes) }}
 
-func (in *input) close() {
+func (in *fileStream) close() {
 	in.buf.Reset(nil)
 	buffers.Put(in.buf)
 	in.buf = nil
 }
 
-// A stream is the source of an input. It remembers its error: a decoder's error
+// A stream is the source of a fileStream. It remembers its error: a decoder's error
 // after it is a consequence, and does not mean that the file is damaged.
 type stream struct {
 	ctx  context.Context
@@ -66,7 +66,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // broken is the error of the stream, if it has one.
-func (in *input) broken() error {
+func (in *fileStream) broken() error {
 	switch err := in.stream.err; err {
 	case nil:
 		return nil
@@ -77,7 +77,7 @@ func (in *input) broken() error {
 	}
 }
 
-func (in *input) damaged(at int64, format string, args ...any) error {
+func (in *fileStream) damaged(at int64, format string, args ...any) error {
 	if err := in.broken(); err != nil {
 		return err
 	}
@@ -85,14 +85,14 @@ func (in *input) damaged(at int64, format string, args ...any) error {
 }
 
 // Read reads without regard to the lengths that the file states.
-func (in *input) Read(p []byte) (int, error) {
+func (in *fileStream) Read(p []byte) (int, error) {
 	n, err := in.buf.Read(p)
 	in.off += int64(n)
 	return n, err
 }
 
 // peek returns the next n bytes, a few, and leaves them where they are.
-func (in *input) peek(n int) ([]byte, error) {
+func (in *fileStream) peek(n int) ([]byte, error) {
 	b, err := in.buf.Peek(n)
 	if err != nil {
 		return nil, in.damaged(in.off, "the file ends where %d more bytes are needed", n)
@@ -100,7 +100,7 @@ func (in *input) peek(n int) ([]byte, error) {
 	return b, nil
 }
 
-func (in *input) int32() (int64, error) {
+func (in *fileStream) int32() (int64, error) {
 	b, err := in.peek(4)
 	if err != nil {
 		return 0, err
@@ -109,7 +109,7 @@ func (in *input) int32() (int64, error) {
 	return n, in.skip(4)
 }
 
-func (in *input) vint() (int64, error) {
+func (in *fileStream) vint() (int64, error) {
 	n, used, err := readVint(in.buf)
 	in.off += used
 	if err != nil {
@@ -119,7 +119,7 @@ func (in *input) vint() (int64, error) {
 }
 
 // skip passes over n bytes, which must not be negative.
-func (in *input) skip(n int64) error {
+func (in *fileStream) skip(n int64) error {
 	if n > in.size-in.off {
 		return in.damaged(in.off, "%d bytes, but %d are left of the file", n, in.size-in.off)
 	}
@@ -134,9 +134,9 @@ func (in *input) skip(n int64) error {
 	return nil
 }
 
-// A section is the next bytes of an input.
+// A section is the next bytes of a fileStream.
 type section struct {
-	in   *input
+	in   *fileStream
 	left int64
 }
 
