@@ -40,7 +40,7 @@ PURE    = -e cache/ahead -e cache/fair -e cache/ledger -e cache/policy -e cache/
 BRIM    = ^Test(RankMap|Suspect|Plan|Worker|Distant|Record)Bounds$$|^TestHits(FarAhead|OnDisk|OfSeveralJobs|OfJobsOnOneView|OnALearntRoute)?$$|^Test(DepartsFromTheRoute|NoJobWaitsMoreThanAlone|StepsStayWhole)$$|^TestFillsOfJobsAtRandom$$|^TestBytes(PerBatch|PerSlab|BesideSmallBatches)$$|^Test(ManyChunks|EveryBit|IndexDamaged|SnapshotDamage)$$|^TestScripts$$/^simulate(_new)?$$
 DAEMONS = -e test/nodes -e test/plans -e test/hdfs -e test/upgrade -e test/copies
 INSIDE = $$($(GO) list ./... | grep -v $(OUTSIDE))
-ALONE  = $$($(GO) list ./meta/group ./cache ./fs ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire | grep -v $(PURE))
+ALONE  = $$($(GO) list ./meta/group ./cache ./fs/... ./cache/disks ./fetch/peers ./cmd/internal/... ./meta/wire | grep -v $(PURE))
 
 # Packages go in the order that they are named in. These wait for a cluster's daemons
 # most of the time, so they go first, and beside them those that take longest: none of

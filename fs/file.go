@@ -30,7 +30,7 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 	case kindOffsets:
 		offsets, err := n.dir.Offsets(requestContext(cancel), n.rank, n.step)
 		if err != nil {
-			return t.errnos.of("open record table", n.path(), err)
+			return t.errnos.Of("open record table", n.path(), err)
 		}
 		out.Fh = t.handles.add(handle{offsets: offsets})
 	case kindLocality:
@@ -63,7 +63,7 @@ func (t *Tree) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOu
 func (t *Tree) openBatch(ctx context.Context, thread int32, n node, out *fuse.OpenOut) fuse.Status {
 	slab, err := n.dir.Open(ctx, thread, n.rank, n.step)
 	if err != nil {
-		return t.errnos.of("open batch", n.path(), err)
+		return t.errnos.Of("open batch", n.path(), err)
 	}
 	h := handle{dir: n.dir, slab: slab}
 	if t.passthrough.Load() {
@@ -72,7 +72,7 @@ func (t *Tree) openBatch(ctx context.Context, thread int32, n node, out *fuse.Op
 	} else {
 		if h.size, err = n.size(ctx); err != nil {
 			slab.Release()
-			return t.errnos.of("open batch", n.path(), err)
+			return t.errnos.Of("open batch", n.path(), err)
 		}
 	}
 	t.views.hold(n.dir, 1, time.Now())
@@ -107,7 +107,7 @@ func (t *Tree) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byte) (fus
 	if h.table != nil {
 		part, err := h.table.read(requestContext(cancel), buf[:0], input.Offset, len(buf))
 		if err != nil {
-			return nil, t.errnos.of("read table", "", err)
+			return nil, t.errnos.Of("read table", "", err)
 		}
 		return fuse.ReadResultData(part), fuse.OK
 	}
@@ -132,7 +132,7 @@ func (t *Tree) readQueue(cancel <-chan struct{}, input *fuse.ReadIn, r *reading,
 	if n, ok := t.views.byIno(input.NodeId); ok {
 		name = n.path()
 	}
-	return nil, t.errnos.of("read queue", name, err)
+	return nil, t.errnos.Of("read queue", name, err)
 }
 
 // readOffsets makes the requested part of a record table.
@@ -142,7 +142,7 @@ func (t *Tree) readOffsets(cancel <-chan struct{}, input *fuse.ReadIn, o Offsets
 	n := uint64(skip+len(buf)+width-1) / width
 	part, err := o.Append(requestContext(cancel), buf[:0], input.Offset/width, n)
 	if err != nil {
-		return nil, t.errnos.of("read record table", "", err)
+		return nil, t.errnos.Of("read record table", "", err)
 	}
 	part = part[min(skip, len(part)):]
 	return fuse.ReadResultData(part[:min(len(part), len(buf))]), fuse.OK

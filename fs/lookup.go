@@ -49,7 +49,7 @@ func (t *Tree) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string
 	case inoDatasets:
 		d, err := t.view(name)
 		if err != nil {
-			return t.errnos.of("look up view", path.Join("datasets", name), err)
+			return t.errnos.Of("look up view", path.Join("datasets", name), err)
 		}
 		return t.entry(cancel, out, d.base, forViews)
 	case inoPool: // what is there shows once the pool is mounted on it, and until then it cannot be told
@@ -148,7 +148,7 @@ func (t *Tree) attributes(cancel <-chan struct{}, ino uint64, a *fuse.Attr) fuse
 		}
 		var err error
 		if size, err = n.size(requestContext(cancel)); err != nil {
-			return t.errnos.of("look up", n.path(), err)
+			return t.errnos.Of("look up", n.path(), err)
 		}
 		isDir, made = n.isDir(), n.dir.made
 	} else if ino >= inoInfoFiles {

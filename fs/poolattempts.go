@@ -9,6 +9,7 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -39,7 +40,7 @@ func (n *ofStage) inAttempts(f func(root ownFiles, dir string) error) syscall.Er
 	if err != nil {
 		return n.errno("look up attempts", "", err)
 	}
-	return plainErrno(f(ownFiles(root.Name()), dir))
+	return errnos.Plain(f(ownFiles(root.Name()), dir))
 }
 
 // An attemptFile is the output of a map task, while it is written.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -31,7 +32,7 @@ func TestErrnosOfThePool(t *testing.T) {
 		{fmt.Errorf("job %w", meta.ErrBusy), syscall.EBUSY, true},
 	} {
 		var log bytes.Buffer
-		p := NewPool(PoolConfig{Errnos: NewErrnos(slog.New(slog.NewTextHandler(&log, nil)))})
+		p := NewPool(PoolConfig{Errnos: errnos.New(slog.New(slog.NewTextHandler(&log, nil)))})
 		if got := p.errno("commit", "j/s/map-000000", row.err); got != row.errno {
 			t.Errorf("%v is %v, want %v", row.err, got, row.errno)
 		}

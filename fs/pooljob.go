@@ -8,6 +8,7 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -33,7 +34,7 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 		}
 		info, err := root.Lstat(name)
 		if err != nil {
-			return nil, plainErrno(err)
+			return nil, errnos.Plain(err)
 		}
 		st := info.Sys().(*syscall.Stat_t)
 		out.Attr.FromStat(st)
@@ -99,7 +100,7 @@ func (n *jobDir) Rmdir(ctx context.Context, name string) syscall.Errno {
 	if err == nil && len(entries) > 0 {
 		return syscall.ENOTEMPTY
 	}
-	return plainErrno(err)
+	return errnos.Plain(err)
 }
 
 // Unlink implements fusefs.NodeUnlinker: hold goes with the job.

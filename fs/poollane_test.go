@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -75,7 +76,7 @@ func TestLanesCommitAtATime(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	tree := NewPool(PoolConfig{
 		Pool:   Pool{PoolJobs: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}},
-		Errnos: NewErrnos(log), Log: log,
+		Errnos: errnos.New(log), Log: log,
 	})
 	if err := tree.Mount(mnt); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -120,7 +121,7 @@ func (r *reads) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResult,
 func readAt(r io.ReaderAt, buf []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := r.ReadAt(buf, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, plainErrno(err)
+		return nil, errnos.Plain(err)
 	}
 	return fuse.ReadResultData(buf[:n]), 0
 }

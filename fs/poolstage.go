@@ -9,6 +9,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -136,7 +137,7 @@ func (n *stageDir) Create(ctx context.Context, name string, flags, mode uint32, 
 // Unlink implements fusefs.NodeUnlinker. The files that each stage has go with it.
 func (n *stageDir) Unlink(ctx context.Context, name string) syscall.Errno {
 	if a, ok := attempt(name); ok {
-		return plainErrno(n.stage.Attempts.Remove(a, name))
+		return errnos.Plain(n.stage.Attempts.Remove(a, name))
 	}
 	if number, ok := meta.ParseMap(name); ok {
 		return n.errno("remove map", name, n.stage.Maps.Remove(ctx, number))

@@ -11,13 +11,15 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/fs/errnos"
 )
 
 // PoolConfig says how the tree of the pool looks.
 type PoolConfig struct {
 	Pool   Pool
-	Errnos *Errnos   // of what fails
-	Born   time.Time // the time of what has none of its own
+	Errnos *errnos.Errnos // of what fails
+	Born   time.Time      // the time of what has none of its own
 	// AllowOther lets users other than the daemon's use the mount, as far as modes permit.
 	AllowOther bool
 	// Passthrough has the kernel read and write files by itself, where it can.
@@ -95,15 +97,15 @@ func (t *PoolTree) Refusal() string {
 func (t *PoolTree) errno(doing, path string, err error) syscall.Errno {
 	var plain syscall.Errno
 	if !errors.As(err, &plain) {
-		return syscall.Errno(t.config.Errnos.of(doing, path, err))
+		return syscall.Errno(t.config.Errnos.Of(doing, path, err))
 	}
 	switch plain {
 	case unix.ENOENT, unix.EINTR, unix.EAGAIN, unix.EEXIST, unix.ENOTEMPTY:
 		return plain
 	}
-	status := statusOf(err)
+	status := errnos.Status(err)
 	if status == fuse.EIO { // of an error that has no other name
 		status = fuse.Status(plain)
 	}
-	return syscall.Errno(t.config.Errnos.tell(doing, path, err, status))
+	return syscall.Errno(t.config.Errnos.Tell(doing, path, err, status))
 }

@@ -11,6 +11,8 @@ import (
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/fs/errnos"
 )
 
 // scratchTimeout is how long the kernel may believe what it knows of files that only
@@ -48,7 +50,7 @@ func (n *scratch) do(f func(root *os.Root) error) syscall.Errno {
 	if err == nil {
 		err = f(root)
 	}
-	return plainErrno(err)
+	return errnos.Plain(err)
 }
 
 // change calls f with the job's files, to change what is at a path.

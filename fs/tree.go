@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"rankfs/fs/errnos"
 )
 
 // A File is a small text below /.rankfs, made anew for each open.
@@ -35,7 +37,7 @@ type Tree struct {
 	fuse.RawFileSystem // answers ENOSYS to every call without a method here
 	connection         // by which these come
 	config             Config
-	errnos             *Errnos // of what fails
+	errnos             *errnos.Errnos // of what fails
 	born               time.Time
 	views              views
 	handles            handles
@@ -44,7 +46,7 @@ type Tree struct {
 
 // New returns a tree that is mounted nowhere yet.
 func New(c Config) *Tree {
-	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, errnos: NewErrnos(c.Log), born: time.Now()}
+	t := &Tree{RawFileSystem: fuse.NewDefaultRawFileSystem(), config: c, errnos: errnos.New(c.Log), born: time.Now()}
 	t.connection.init(c.Log)
 	t.views.init()
 	t.handles.init()
@@ -53,7 +55,7 @@ func New(c Config) *Tree {
 
 // Errnos are those of what fails, for the tree of the pool, too: there an error is logged, and
 // counted, as one of the same mount.
-func (t *Tree) Errnos() *Errnos { return t.errnos }
+func (t *Tree) Errnos() *errnos.Errnos { return t.errnos }
 
 // Born is when the tree was made: the time of all in it that never changes.
 func (t *Tree) Born() time.Time { return t.born }
@@ -71,7 +73,7 @@ func (t *Tree) Stats() Stats {
 	return Stats{
 		Lookups:    t.count.lookups.Load(),
 		BatchReads: t.count.batchReads.Load(),
-		Errors:     t.errnos.count.Load(),
+		Errors:     t.errnos.Count(),
 		Views:      t.views.len(),
 	}
 }

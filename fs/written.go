@@ -10,6 +10,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/fs/errnos"
 )
 
 // A written is an open file that may be written. The kernel reads and writes it by
@@ -70,7 +72,7 @@ func createWritten(root opener, name string, flags, mode uint32) (*written, erro
 func (w *written) attributes(out *fuse.AttrOut) syscall.Errno {
 	info, err := w.file.Stat()
 	if err != nil {
-		return plainErrno(err)
+		return errnos.Plain(err)
 	}
 	out.FromStat(info.Sys().(*syscall.Stat_t))
 	return 0
@@ -96,10 +98,10 @@ func (w *written) Read(_ context.Context, buf []byte, off int64) (fuse.ReadResul
 func (w *written) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	f, err := w.writer()
 	if err != nil {
-		return 0, plainErrno(err)
+		return 0, errnos.Plain(err)
 	}
 	n, err := f.WriteAt(data, off)
-	return uint32(n), plainErrno(err)
+	return uint32(n), errnos.Plain(err)
 }
 
 // number is the file's among openFiles.
@@ -119,7 +121,7 @@ func (w *written) writer() (*os.File, error) {
 }
 
 // Fsync implements fusefs.FileFsyncer.
-func (w *written) Fsync(context.Context, uint32) syscall.Errno { return plainErrno(w.file.Sync()) }
+func (w *written) Fsync(context.Context, uint32) syscall.Errno { return errnos.Plain(w.file.Sync()) }
 
 // Allocate implements fusefs.FileAllocater.
 func (w *written) Allocate(ctx context.Context, off, size uint64, mode uint32) syscall.Errno {
@@ -127,7 +129,7 @@ func (w *written) Allocate(ctx context.Context, off, size uint64, mode uint32) s
 	if w.reserve != nil {
 		var err error
 		if undo, err = w.reserve(ctx, int64(off+size)); err != nil {
-			return plainErrno(err)
+			return errnos.Plain(err)
 		}
 	}
 	f, err := w.writer()
@@ -137,7 +139,7 @@ func (w *written) Allocate(ctx context.Context, off, size uint64, mode uint32) s
 	if err != nil {
 		undo()
 	}
-	return plainErrno(err)
+	return errnos.Plain(err)
 }
 
 // growing asks whether there may be what the file has not yet.
@@ -154,7 +156,7 @@ func (w *written) growing(may func(bytes int64) error) func(ctx context.Context,
 // Lseek implements fusefs.FileLseeker, for holes.
 func (w *written) Lseek(_ context.Context, off uint64, whence uint32) (uint64, syscall.Errno) {
 	n, err := unix.Seek(int(w.file.Fd()), int64(off), int(whence))
-	return uint64(n), plainErrno(err)
+	return uint64(n), errnos.Plain(err)
 }
 
 // Release implements fusefs.FileReleaser.

@@ -7,6 +7,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"rankfs/fs/errnos"
 	"rankfs/meta"
 )
 
@@ -43,7 +44,7 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 	}
 	all, err := t.xattrs(requestContext(cancel), header.NodeId)
 	if err != nil {
-		return 0, statusOf(err)
+		return 0, errnos.Status(err)
 	}
 	for _, a := range all {
 		if attrPrefix+a.Name == attr {
@@ -86,7 +87,7 @@ func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32
 	}
 	sum, err := n.dir.Checksum(requestContext(cancel), n.rank, n.step)
 	if err != nil {
-		return 0, t.errnos.of("sum", n.path(), err)
+		return 0, t.errnos.Of("sum", n.path(), err)
 	}
 	return answer(dest, []byte(sum))
 }
@@ -94,7 +95,7 @@ func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32
 func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
 	all, err := t.xattrs(requestContext(cancel), header.NodeId)
 	if err != nil {
-		return 0, statusOf(err)
+		return 0, errnos.Status(err)
 	}
 	var names []byte
 	for _, a := range all {
