@@ -13,14 +13,9 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"rankfs/fs/device"
 	"rankfs/meta/mountinfo"
 )
-
-// Type is the type of a mount of ours, as the kernel calls it: fuse.rankfs.
-const Type = "rankfs"
-
-// maxRead is the most bytes that a READ may ask for, where reads come here.
-const maxRead = 1 << 20
 
 // A connection serves a tree to the kernel, and tells the kernel what it has not asked for:
 // that a queue is ready, or that names are gone. Its exported methods may be called
@@ -48,39 +43,22 @@ func (c *connection) init(log *slog.Logger) {
 // on. The tree keeps a duplicate, to which notify writes. The library could mount by
 // itself, but would not share its descriptor, and would poll a file of its own so
 // that the kernel stops sending POLL.
-func (c *connection) attach(dir string, allowOther bool) (device int, err error) {
+func (c *connection) attach(dir string, allowOther bool) (fd int, err error) {
 	var at unix.Stat_t
 	if err := unix.Stat(dir, &at); err != nil {
 		return -1, err
 	}
 	// Read-only for the kernel too: see the package comment.
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY
-	if device, err = mountDevice(dir, at.Mode, flags, allowOther); err != nil {
+	if fd, err = device.Mount(dir, at.Mode, flags, allowOther); err != nil {
 		return -1, err
 	}
-	ours, err := unix.FcntlInt(uintptr(device), unix.F_DUPFD_CLOEXEC, 0)
+	ours, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return -1, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH), unix.Close(device))
+		return -1, errors.Join(err, unix.Unmount(dir, unix.MNT_DETACH), unix.Close(fd))
 	}
 	c.device = os.NewFile(uintptr(ours), "/dev/fuse")
-	return device, nil
-}
-
-// mountDevice opens and mounts a /dev/fuse. Without default_permissions, allow_other
-// would let every user in, whatever the modes say.
-func mountDevice(dir string, mode uint32, flags uintptr, allowOther bool) (device int, err error) {
-	if device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-		return -1, err
-	}
-	options := fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d,default_permissions",
-		device, mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxRead)
-	if allowOther {
-		options += ",allow_other"
-	}
-	if err := unix.Mount(Type, dir, mountinfo.FSType, flags, options); err != nil {
-		return -1, errors.Join(err, unix.Close(device))
-	}
-	return device, nil
+	return fd, nil
 }
 
 // serve answers requests until the tree is no longer mounted.
@@ -90,18 +68,6 @@ func (c *connection) serve() {
 	c.endWatches()
 	c.notices.end()
 	c.device.Close()
-}
-
-func explain(err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w: rankfs must run as root", err)
-	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w: is there a /dev/fuse, and the directory?", err)
-	case errors.Is(err, unix.ENODEV):
-		return fmt.Errorf("%w: this kernel has no FUSE: modprobe fuse", err)
-	}
-	return err
 }
 
 // probe finds out, with a file of its own, whether the kernel serves reads of

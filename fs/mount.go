@@ -6,6 +6,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/fs/device"
 )
 
 // Mount attaches the tree to a directory and serves it until Unmount, or until an
@@ -14,20 +16,14 @@ func (t *Tree) Mount(dir string) (err error) {
 	if err := takePolls(); err != nil {
 		return fmt.Errorf("mount %s: %w", dir, err)
 	}
-	options := &fuse.MountOptions{
-		Name: Type, FsName: Type,
-		MaxWrite:      maxRead,
-		MaxBackground: 64,
-		// A plain ls of a million names must not make a million inodes.
-		ExtraCapabilities:    fuse.CAP_READDIRPLUS_AUTO,
-		IgnoreSecurityLabels: true,
-		Logger:               newLogger(t.config.Log),
-	}
-	device, err := t.attach(dir, t.config.AllowOther)
+	options := device.Options(t.config.Log)
+	// A plain ls of a million names must not make a million inodes.
+	options.ExtraCapabilities = fuse.CAP_READDIRPLUS_AUTO
+	fd, err := t.attach(dir, t.config.AllowOther)
 	if err != nil {
-		return fmt.Errorf("mount %s: %w", dir, explain(err))
+		return fmt.Errorf("mount %s: %w", dir, device.Explain(err))
 	}
-	if t.server, err = fuse.NewServer(t, fmt.Sprint("/dev/fd/", device), options); err != nil {
+	if t.server, err = fuse.NewServer(t, fmt.Sprint("/dev/fd/", fd), options); err != nil {
 		return errors.Join(fmt.Errorf("mount %s: %w", dir, err), unix.Unmount(dir, unix.MNT_DETACH), t.device.Close())
 	}
 	if t.config.NoPassthrough {

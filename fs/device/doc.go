@@ -1,0 +1,2 @@
+// Package device answers one question: how is a directory mounted by a /dev/fuse of its own?
+package device
