@@ -20,6 +20,7 @@ import (
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fs"
+	"rankfs/fs/pooltree"
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
@@ -46,7 +47,7 @@ type node struct {
 	cache   *cache.Cache
 	pool    *pool.Pool // nil if this node has none
 
-	poolTree atomic.Pointer[fs.PoolTree] // once it is mounted
+	poolTree atomic.Pointer[pooltree.Tree] // once it is mounted
 }
 
 // atEnd has a part that was built just now taken down before all others.

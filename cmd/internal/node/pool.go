@@ -7,7 +7,7 @@ import (
 
 	"rankfs/cmd/internal/mounts"
 	"rankfs/cmd/internal/pooled"
-	"rankfs/fs"
+	"rankfs/fs/pooltree"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/placement"
@@ -107,9 +107,9 @@ func (n *node) servePool(ctx context.Context) (end func() error, gone func(), er
 	if err := mounts.Note(ctx, n.config.Mount); err != nil {
 		n.config.Log.Warn("umount(8) will find the mount busy, as the shuffle pool is mounted below it; use rankfs umount", "cause", err)
 	}
-	mounted := make(chan *fs.PoolTree, 1)
+	mounted := make(chan *pooltree.Tree, 1)
 	mounted <- tree
-	now := func() *fs.PoolTree {
+	now := func() *pooltree.Tree {
 		tree := <-mounted
 		mounted <- tree
 		return tree
@@ -149,9 +149,9 @@ func (n *node) servePool(ctx context.Context) (end func() error, gone func(), er
 
 // mountPool mounts the pool, and has the names that the kernel knows there forgotten when they
 // are gone.
-func (n *node) mountPool(dir string) (*fs.PoolTree, error) {
+func (n *node) mountPool(dir string) (*pooltree.Tree, error) {
 	on, _ := n.tree.Passthrough()
-	tree := fs.NewPool(fs.PoolConfig{
+	tree := pooltree.New(pooltree.Config{
 		Pool: pooled.Of(n.pool), Errnos: n.tree.Errnos(), Born: n.tree.Born(), AllowOther: !n.config.Private, Passthrough: on, Log: n.config.Log,
 	})
 	if err := tree.Mount(dir); err != nil {

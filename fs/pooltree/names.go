@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"maps"
@@ -13,7 +13,7 @@ import (
 // which it looks for every name on a path, or of a blob.
 const attributesStay = time.Hour
 
-// poolNames are the names of jobs and stages that the kernel may know, and need not ask for as
+// knownNames are the names of jobs and stages that the kernel may know, and need not ask for as
 // long as they stand for what they stood for. When one stands for nothing any more, by
 // whichever node's doing, the kernel is told.
 //
@@ -21,45 +21,45 @@ const attributesStay = time.Hour
 // made or removed. So a name that is told of is gone also from what was answered a moment
 // before; and nothing that answers a request may tell. The lock guards the table, and is not
 // held while the kernel is told; telling is.
-type poolNames struct {
+type knownNames struct {
 	tell    func(in *fusefs.Inode, name string) // the kernel
 	telling chan struct{}
 	tasks   sync.WaitGroup // goroutines that tell
 
 	mu struct {
 		sync.Mutex
-		known map[poolName]keptName
+		known map[knownName]keptName
 	}
 }
 
-// A poolName is one in a directory of this number. The kernel may forget the directory and
+// A knownName is one in a directory of this number. The kernel may forget the directory and
 // look it up again: then it has another inode and the same number.
-type poolName struct {
+type knownName struct {
 	in   uint64
 	name string
 }
 
 // A keptName is the job or stage that a name stood for when it was last looked up, and the inode.
 type keptName struct {
-	PoolNamed
+	Named
 	in *fusefs.Inode
 }
 
-func (p *poolNames) init(tell func(in *fusefs.Inode, name string)) {
+func (p *knownNames) init(tell func(in *fusefs.Inode, name string)) {
 	p.tell, p.telling = tell, make(chan struct{}, 1)
-	p.mu.known = make(map[poolName]keptName)
+	p.mu.known = make(map[knownName]keptName)
 }
 
 // keep has the kernel keep a name, unless it stands for nothing by now. The name is in the
 // table before that is looked at: what comes after is told.
-func (p *poolNames) keep(in *fusefs.Inode, name string, is PoolNamed, out *fuse.EntryOut) {
-	p.add(poolName{in.StableAttr().Ino, name}, keptName{is, in})
+func (p *knownNames) keep(in *fusefs.Inode, name string, is Named, out *fuse.EntryOut) {
+	p.add(knownName{in.StableAttr().Ino, name}, keptName{is, in})
 	if is.Stands() {
 		out.SetEntryTimeout(attributesStay)
 	}
 }
 
-func (p *poolNames) add(n poolName, is keptName) {
+func (p *knownNames) add(n knownName, is keptName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.known[n] = is
@@ -68,8 +68,8 @@ func (p *poolNames) add(n poolName, is keptName) {
 // remove removes what has a name, at the kernel's request. That forgets the name by itself;
 // to be told later could be to be told of what has the name then. One that could not be
 // removed stays in the table, and may be gone by now.
-func (p *poolNames) remove(in *fusefs.Inode, name string, remove func() error) error {
-	n := poolName{in.StableAttr().Ino, name}
+func (p *knownNames) remove(in *fusefs.Inode, name string, remove func() error) error {
+	n := knownName{in.StableAttr().Ino, name}
 	is, ok := p.take(n)
 	err := remove()
 	if err != nil && ok {
@@ -81,7 +81,7 @@ func (p *poolNames) remove(in *fusefs.Inode, name string, remove func() error) e
 }
 
 // take takes a name out of the table, if it is there.
-func (p *poolNames) take(n poolName) (is keptName, ok bool) {
+func (p *knownNames) take(n knownName) (is keptName, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, ok = p.mu.known[n]
@@ -91,7 +91,7 @@ func (p *poolNames) take(n poolName) (is keptName, ok bool) {
 
 // forget tells the kernel of all names that stand for nothing any more, and returns once it
 // knows.
-func (p *poolNames) forget() {
+func (p *knownNames) forget() {
 	p.telling <- struct{}{}
 	defer func() { <-p.telling }()
 	p.mu.Lock()
@@ -106,14 +106,14 @@ func (p *poolNames) forget() {
 	}
 }
 
-func (p *poolNames) stillIs(n poolName, was keptName) bool {
+func (p *knownNames) stillIs(n knownName, was keptName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, ok := p.mu.known[n]
 	return ok && is.Number() == was.Number()
 }
 
-func (p *poolNames) drop(n poolName, was keptName) {
+func (p *knownNames) drop(n knownName, was keptName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if is, ok := p.mu.known[n]; ok && is.Number() == was.Number() {

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -16,39 +16,39 @@ import (
 // one; and a job and a stage that are removed as they are looked up.
 type (
 	keptPool struct {
-		PoolJobs
+		JobNames
 		files *os.Root
 	}
-	keptStages struct{ PoolStages }
+	keptStages struct{ StageNames }
 	kept       struct {
 		number uint64
 		gone   bool
 	}
-	keptBlobs struct{ PoolBlobNames }
+	keptBlobs struct{ BlobNames }
 )
 
-func (p keptPool) Job(_ context.Context, name string) (PoolJob, error) {
+func (p keptPool) Job(_ context.Context, name string) (Job, error) {
 	return keptJob(p.files, name == "gone", keptStages{}), nil
 }
 
-func keptJob(files *os.Root, gone bool, g PoolStages) PoolJob {
-	return PoolJob{
-		PoolNamed: kept{7, gone}, UID: 7, GID: 7, Files: func() (*os.Root, error) { return files, nil },
-		PoolStages: g, Blobs: PoolBlobs{PoolBlobNames: keptBlobs{}},
+func keptJob(files *os.Root, gone bool, g StageNames) Job {
+	return Job{
+		Named: kept{7, gone}, UID: 7, GID: 7, Files: func() (*os.Root, error) { return files, nil },
+		StageNames: g, Blobs: Blobs{BlobNames: keptBlobs{}},
 	}
 }
 
 func (k kept) Number() uint64 { return k.number }
 func (k kept) Stands() bool   { return !k.gone }
 
-func (keptStages) Stage(_ context.Context, name string) (PoolStage, error) {
-	return PoolStage{PoolNamed: kept{8, name == "gone"}, Attempts: PoolAttempts{Dir: attemptsDir}}, nil
+func (keptStages) Stage(_ context.Context, name string) (Stage, error) {
+	return Stage{Named: kept{8, name == "gone"}, Attempts: Attempts{Dir: attemptsDir}}, nil
 }
 
 func attemptsDir() (string, error) { return "attempts", nil }
 
-func (keptBlobs) Find(_ context.Context, name string) (PoolBlob, error) {
-	return PoolBlob{Name: name, Number: 9}, nil
+func (keptBlobs) Find(_ context.Context, name string) (Blob, error) {
+	return Blob{Name: name, Number: 9}, nil
 }
 
 // The kernel asks again for each name that may come to be another thing's on another node, and
@@ -71,8 +71,8 @@ func TestWhatTheKernelKeepsOfThePool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tree := NewPool(PoolConfig{Pool: Pool{PoolJobs: keptPool{files: files}}})
-	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
+	tree := New(Config{Pool: Pool{JobNames: keptPool{files: files}}})
+	raw := fusefs.NewNodeFS(&rootDir{tree: tree}, &fusefs.Options{})
 	for _, tt := range []struct {
 		path             []string
 		name, attributes time.Duration
@@ -120,7 +120,7 @@ func (n *named) Stands() bool   { return !n.gone }
 // removes itself, unless that was not done and it is gone nevertheless; and not of one that
 // stands for another thing by now.
 func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
-	var names poolNames
+	var names knownNames
 	var told []string
 	var in fusefs.Inode
 	names.init(func(_ *fusefs.Inode, name string) { told = append(told, name) })
@@ -165,8 +165,8 @@ func TestWhichNamesTheKernelIsToldOf(t *testing.T) {
 
 // A directory that the kernel forgets and looks up again has each name once.
 func TestNamesOfADirectoryThatWasForgotten(t *testing.T) {
-	tree := NewPool(PoolConfig{Pool: Pool{PoolJobs: keptPool{}}})
-	raw := fusefs.NewNodeFS(&poolRoot{tree: tree}, &fusefs.Options{})
+	tree := New(Config{Pool: Pool{JobNames: keptPool{}}})
+	raw := fusefs.NewNodeFS(&rootDir{tree: tree}, &fusefs.Options{})
 	var job, stage fuse.EntryOut
 	for range 2 {
 		if status := raw.Lookup(nil, &fuse.InHeader{NodeId: 1}, "job", &job); !status.Ok() {

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -18,30 +18,30 @@ import (
 // A lanesPool has one job with one stage, in which a commit waits for others.
 type (
 	lanesPool struct {
-		PoolJobs
-		job PoolJob
+		JobNames
+		job Job
 	}
 	lanesStages struct {
-		PoolStages
+		StageNames
 		together *sync.WaitGroup
 	}
 	lanesAttempts struct {
-		PoolAttemptEnds
+		AttemptEnds
 		together *sync.WaitGroup
 	}
-	lanesMaps struct{ PoolMapNumbers }
+	lanesMaps struct{ MapNumbers }
 )
 
-func (p lanesPool) Job(context.Context, string) (PoolJob, error) { return p.job, nil }
+func (p lanesPool) Job(context.Context, string) (Job, error) { return p.job, nil }
 
-func (g lanesStages) Stage(context.Context, string) (PoolStage, error) {
-	return PoolStage{
-		PoolNamed: kept{8, false}, Generation: func() uint64 { return 0 }, Refused: func(string, error) {},
-		Attempts: PoolAttempts{Dir: attemptsDir, PoolAttemptEnds: lanesAttempts{together: g.together}}, Maps: PoolMaps{PoolMapNumbers: lanesMaps{}},
+func (g lanesStages) Stage(context.Context, string) (Stage, error) {
+	return Stage{
+		Named: kept{8, false}, Generation: func() uint64 { return 0 }, Refused: func(string, error) {},
+		Attempts: Attempts{Dir: attemptsDir, AttemptEnds: lanesAttempts{together: g.together}}, Maps: Maps{MapNumbers: lanesMaps{}},
 	}, nil
 }
 
-func (lanesMaps) Find(context.Context, uint64) (PoolMap, error) { return PoolMap{}, meta.ErrNotExist }
+func (lanesMaps) Find(context.Context, uint64) (Map, error) { return Map{}, meta.ErrNotExist }
 
 var errAlone = errors.New("no other commit came")
 
@@ -74,8 +74,8 @@ func TestLanesCommitAtATime(t *testing.T) {
 	}
 	var together sync.WaitGroup
 	log := slog.New(slog.DiscardHandler)
-	tree := NewPool(PoolConfig{
-		Pool:   Pool{PoolJobs: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}},
+	tree := New(Config{
+		Pool:   Pool{JobNames: lanesPool{job: keptJob(files, false, lanesStages{together: &together})}},
 		Errnos: errnos.New(log), Log: log,
 	})
 	if err := tree.Mount(mnt); err != nil {

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -128,6 +128,6 @@ func (n *ofStage) writes(a meta.Attempt, name string, flags uint32) (done func()
 			return nil, err
 		}
 	}
-	used := use(n.job.job.PoolUses, flags)
+	used := use(n.job.job.Uses, flags)
 	return func() { written(); used() }, nil
 }

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -61,11 +61,11 @@ func (n *jobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*
 
 func (n *jobDir) blobs() *blobDir { return newBlobDir(&n.ofJob, "") }
 
-func (n *jobDir) stage(ctx context.Context, name string, g PoolStage, out *fuse.EntryOut) *fusefs.Inode {
+func (n *jobDir) stage(ctx context.Context, name string, g Stage, out *fuse.EntryOut) *fusefs.Inode {
 	d := &stageDir{ofStage: ofStage{&n.ofJob, name, g}}
 	d.attributes(&out.Attr)
 	out.SetAttrTimeout(attributesStay)
-	n.tree.names.keep(n.EmbeddedInode(), name, g.PoolNamed, out)
+	n.tree.names.keep(n.EmbeddedInode(), name, g.Named, out)
 	return n.NewInode(ctx, d, fusefs.StableAttr{Mode: syscall.S_IFDIR, Ino: inoStage | g.Number()})
 }
 

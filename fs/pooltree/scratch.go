@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -29,8 +29,8 @@ const scratchTimeout = time.Second
 //     handle.
 //   - An inode is either one to put or not, and files and links do not go from one kind to the
 //     other, nor from job to job: EXDEV, upon which programs copy.
-//   - A change of one to put is within PoolPuts.Write, so that none is put meanwhile. One
-//     that a program has open to write is within PoolPuts.Opened; that it has mapped one is
+//   - A change of one to put is within Puts.Write, so that none is put meanwhile. One
+//     that a program has open to write is within Puts.Opened; that it has mapped one is
 //     not known here, but by the lease that a put takes.
 type scratch struct {
 	fusefs.Inode
@@ -407,7 +407,7 @@ func (n *scratch) opened(w *written, flags uint32) (fusefs.FileHandle, error) {
 			return nil, errors.Join(err, w.file.Close())
 		}
 	}
-	used := use(n.job.job.PoolUses, flags)
+	used := use(n.job.job.Uses, flags)
 	w.done = func() { closed(); used() }
 	if n.toPut {
 		w.reserve = w.growing(n.job.job.Blobs.MayGrow)

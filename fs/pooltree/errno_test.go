@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func TestErrnosOfThePool(t *testing.T) {
 		{fmt.Errorf("job %w", meta.ErrBusy), syscall.EBUSY, true},
 	} {
 		var log bytes.Buffer
-		p := NewPool(PoolConfig{Errnos: errnos.New(slog.New(slog.NewTextHandler(&log, nil)))})
+		p := New(Config{Errnos: errnos.New(slog.New(slog.NewTextHandler(&log, nil)))})
 		if got := p.errno("commit", "j/s/map-000000", row.err); got != row.errno {
 			t.Errorf("%v is %v, want %v", row.err, got, row.errno)
 		}

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 )
 
 // Mount attaches the tree to a directory, and serves it until Unmount.
-func (t *PoolTree) Mount(dir string) error {
+func (t *Tree) Mount(dir string) error {
 	files := &backing{refused: t.refused}
-	raw := backed{fusefs.NewNodeFS(&poolRoot{tree: t}, &fusefs.Options{NullPermissions: true, ServerCallbacks: files}), files}
+	raw := backed{fusefs.NewNodeFS(&rootDir{tree: t}, &fusefs.Options{NullPermissions: true, ServerCallbacks: files}), files}
 	options := device.Options(t.config.Log)
 	// Else the kernel asks for an extended attribute before every write.
 	options.ExtraCapabilities = fuse.CAP_HANDLE_KILLPRIV_V2

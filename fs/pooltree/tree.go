@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 	"rankfs/fs/errnos"
 )
 
-// PoolConfig says how the tree of the pool looks.
-type PoolConfig struct {
+// Config says how the tree looks.
+type Config struct {
 	Pool   Pool
 	Errnos *errnos.Errnos // of what fails
 	Born   time.Time      // the time of what has none of its own
@@ -27,31 +27,30 @@ type PoolConfig struct {
 	Log         *slog.Logger
 }
 
-// A PoolTree serves the pool, by a connection to the kernel of its own: that of the
-// datasets is read-only, and is fast because of that.
-type PoolTree struct {
-	config    PoolConfig
+// A Tree serves one mount of the pool.
+type Tree struct {
+	config    Config
 	refusal   atomic.Pointer[string]
-	names     poolNames
+	names     knownNames
 	server    *fuse.Server
 	served    chan struct{}
 	unmounted atomic.Bool
 }
 
-// NewPool returns a tree that is mounted nowhere yet.
-func NewPool(c PoolConfig) *PoolTree {
-	t := &PoolTree{config: c}
+// New returns a tree that is mounted nowhere yet.
+func New(c Config) *Tree {
+	t := &Tree{config: c}
 	t.names.init(func(in *fusefs.Inode, name string) { in.NotifyEntry(name) }) // ENOENT: it did not remember it
 	return t
 }
 
 // Forget has the kernel look up anew the names of jobs and stages that are no more, and
 // returns once it does. It must not be called by what answers a request of the kernel.
-func (t *PoolTree) Forget() { t.names.forget() }
+func (t *Tree) Forget() { t.names.forget() }
 
 // Unmount detaches the tree, at once: what programs have open stays open for them. It
 // waits for requests under way where nothing is.
-func (t *PoolTree) Unmount(dir string) error {
+func (t *Tree) Unmount(dir string) error {
 	if t.unmounted.Swap(true) {
 		return nil
 	}
@@ -71,10 +70,10 @@ func (t *PoolTree) Unmount(dir string) error {
 }
 
 // Gone is closed when the tree is no longer mounted.
-func (t *PoolTree) Gone() <-chan struct{} { return t.served }
+func (t *Tree) Gone() <-chan struct{} { return t.served }
 
 // refused notes that the kernel does not read and write the files of a file system by itself.
-func (t *PoolTree) refused(file string, cause error) {
+func (t *Tree) refused(file string, cause error) {
 	if !t.config.Passthrough {
 		return // which is known
 	}
@@ -85,7 +84,7 @@ func (t *PoolTree) refused(file string, cause error) {
 
 // Refusal is a file that the kernel does not read and write by itself although it does others,
 // and why; empty if there was none.
-func (t *PoolTree) Refusal() string {
+func (t *Tree) Refusal() string {
 	if reason := t.refusal.Load(); reason != nil {
 		return *reason
 	}
@@ -94,7 +93,7 @@ func (t *PoolTree) Refusal() string {
 
 // errno is the number of an error for a program. The error is logged, if it is not an answer that
 // programs ask for.
-func (t *PoolTree) errno(doing, path string, err error) syscall.Errno {
+func (t *Tree) errno(doing, path string, err error) syscall.Errno {
 	var plain syscall.Errno
 	if !errors.As(err, &plain) {
 		return syscall.Errno(t.config.Errnos.Of(doing, path, err))

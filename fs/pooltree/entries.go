@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -36,9 +36,9 @@ const (
 
 // An ofJob has the owner, the times and the errors that all entries of a job share.
 type ofJob struct {
-	tree *PoolTree
+	tree *Tree
 	name string
-	job  PoolJob
+	job  Job
 	dir  *fusefs.Inode // of the job
 }
 
@@ -104,7 +104,7 @@ func (n *ofJob) immutable(a *fuse.Attr, size int64) {
 type ofStage struct {
 	job   *ofJob
 	name  string
-	stage PoolStage
+	stage Stage
 }
 
 func (n *ofStage) attributes(a *fuse.Attr) { n.job.attributes(a) }

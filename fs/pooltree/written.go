@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func (w *written) attributes(out *fuse.AttrOut) syscall.Errno {
 }
 
 // use says that a file of a job is open.
-func use(j PoolUses, flags uint32) (done func()) {
+func use(j Uses, flags uint32) (done func()) {
 	if flags&unix.O_ACCMODE == unix.O_RDONLY {
 		return j.Use(false)
 	}

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type mapFile struct {
 	unchanging
 	current
 	number uint64
-	is     PoolMap
+	is     Map
 }
 
 func (n *mapFile) attributes(a *fuse.Attr) { n.stage.job.immutable(a, n.is.Size) }
@@ -65,7 +65,7 @@ func (n *mapFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint3
 	return is.get(attr, dest)
 }
 
-func (m *PoolMap) get(attr string, dest []byte) (uint32, syscall.Errno) {
+func (m *Map) get(attr string, dest []byte) (uint32, syscall.Errno) {
 	for _, a := range m.Attributes {
 		if attributePrefix+a.Name == attr {
 			if len(dest) < len(a.Value) {
@@ -82,7 +82,7 @@ func (n *mapFile) Listxattr(_ context.Context, dest []byte) (uint32, syscall.Err
 	return n.is.list(dest)
 }
 
-func (m *PoolMap) list(dest []byte) (uint32, syscall.Errno) {
+func (m *Map) list(dest []byte) (uint32, syscall.Errno) {
 	var b strings.Builder
 	for _, a := range m.Attributes {
 		b.WriteString(attributePrefix + a.Name + "\x00")
@@ -95,13 +95,13 @@ func (m *PoolMap) list(dest []byte) (uint32, syscall.Errno) {
 
 // A reads is an open file that never changes. The kernel reads it by itself if it can.
 type reads struct {
-	PoolFile
+	File
 	done func()
 }
 
 // reads opens a file that was asked for in this generation. One of a later generation is
 // for opens that look it up anew.
-func (c current) reads(f PoolFile, done func()) (fusefs.FileHandle, uint32, syscall.Errno) {
+func (c current) reads(f File, done func()) (fusefs.FileHandle, uint32, syscall.Errno) {
 	r := &reads{f, done}
 	if c.stale() {
 		r.close()
@@ -133,6 +133,6 @@ func (r *reads) Release(context.Context) syscall.Errno {
 }
 
 func (r *reads) close() {
-	r.PoolFile.Release()
+	r.File.Release()
 	r.done()
 }

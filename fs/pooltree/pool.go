@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -11,45 +11,45 @@ import (
 // A Pool is the jobs of the shuffle pool, of all nodes. All that it leads to may be called
 // concurrently.
 type Pool struct {
-	PoolJobs
-	PoolJobMaker
+	JobNames
+	JobMaker
 }
 
-// PoolJobs are the jobs that there are.
-type PoolJobs interface {
+// JobNames are what the names of jobs stand for.
+type JobNames interface {
 	Jobs(ctx context.Context) ([]string, error)
-	Job(ctx context.Context, name string) (PoolJob, error)
+	Job(ctx context.Context, name string) (Job, error)
 }
 
-// A PoolJobMaker makes jobs and removes them.
-type PoolJobMaker interface {
-	MakeJob(ctx context.Context, name string, uid, gid uint32) (PoolJob, error)
+// A JobMaker makes jobs and removes them.
+type JobMaker interface {
+	MakeJob(ctx context.Context, name string, uid, gid uint32) (Job, error)
 	// RemoveJob forgets a job that has nothing in it.
 	RemoveJob(ctx context.Context, name string) error
 }
 
-// A PoolJob is one directory of the pool: what never changes of it, and what has its files.
-type PoolJob struct {
-	PoolNamed        // no other job had its number, or will
-	UID, GID  uint32 // its owner
+// A Job is one directory of the pool: what never changes of it, and what has its files.
+type Job struct {
+	Named           // no other job had its number, or will
+	UID, GID uint32 // its owner
 	// Files is where this node has the files of the job: the directory scratch, and
 	// those of stages.
 	Files func() (*os.Root, error)
-	PoolUses
-	PoolStages
-	PoolStageMaker
-	Blobs PoolBlobs
+	Uses
+	StageNames
+	StageMaker
+	Blobs Blobs
 }
 
-// PoolNamed is a job or a stage, as the cluster knows it.
-type PoolNamed interface {
+// Named is a job or a stage, as the cluster knows it.
+type Named interface {
 	Number() uint64
 	// Stands reports whether the cluster has it still, as far as this node knows.
 	Stands() bool
 }
 
-// PoolUses note the open files of a job.
-type PoolUses interface {
+// Uses note the open files of a job.
+type Uses interface {
 	// Use says that something of the job is open, until done is called; with hold,
 	// that it is the file hold.
 	Use(hold bool) (done func())
@@ -57,57 +57,57 @@ type PoolUses interface {
 	Write() (done func())
 }
 
-// PoolStages are the stages that a job has.
-type PoolStages interface {
+// StageNames are what the names of stages stand for, in a job.
+type StageNames interface {
 	Stages(ctx context.Context) ([]string, error)
-	Stage(ctx context.Context, name string) (PoolStage, error)
+	Stage(ctx context.Context, name string) (Stage, error)
 }
 
-// A PoolStageMaker makes stages of a job and removes them.
-type PoolStageMaker interface {
-	MakeStage(ctx context.Context, name string) (PoolStage, error)
+// A StageMaker makes stages of a job and removes them.
+type StageMaker interface {
+	MakeStage(ctx context.Context, name string) (Stage, error)
 	// RemoveStage forgets a stage that has no map.
 	RemoveStage(ctx context.Context, name string) error
 }
 
-// PoolBlobs are the blobs of a job. Their names have the directories that they are in
+// Blobs are the blobs of a job. Their names have the directories that they are in
 // before them.
-type PoolBlobs struct {
-	PoolBlobNames
-	PoolBlobDirs
-	PoolBlobFiles
-	PoolPuts
-	// MayGrow says why what PoolPuts has must not have so many more bytes, if so.
+type Blobs struct {
+	BlobNames
+	BlobDirs
+	BlobFiles
+	Puts
+	// MayGrow says why what Puts has must not have so many more bytes, if so.
 	MayGrow func(bytes int64) error
 }
 
-// PoolBlobNames are what the names of blobs stand for.
-type PoolBlobNames interface {
+// BlobNames are what the names of blobs stand for.
+type BlobNames interface {
 	// Find looks up the blob or directory of a name, wherever it was put.
-	Find(ctx context.Context, name string) (PoolBlob, error)
+	Find(ctx context.Context, name string) (Blob, error)
 	// List has the entries of a directory, at the top that of an empty name. Of what it returns
 	// only names, numbers and which are directories is known.
-	List(ctx context.Context, dir string) ([]PoolBlob, error)
+	List(ctx context.Context, dir string) ([]Blob, error)
 }
 
-// PoolBlobDirs are the directories of blobs, and what is removed from them.
-type PoolBlobDirs interface {
-	MakeDir(ctx context.Context, name string) (PoolBlob, error)
+// BlobDirs are the directories of blobs, and what is removed from them.
+type BlobDirs interface {
+	MakeDir(ctx context.Context, name string) (Blob, error)
 	// Remove forgets a blob, or a directory that has nothing in it.
-	Remove(ctx context.Context, b PoolBlob) error
+	Remove(ctx context.Context, b Blob) error
 }
 
-// PoolBlobFiles are the bytes of blobs.
-type PoolBlobFiles interface {
-	Open(ctx context.Context, number uint64) (PoolFile, error)
-	// Put makes a file that PoolPuts has the blob of a name, in place of one that has it, or
+// BlobFiles are the bytes of blobs.
+type BlobFiles interface {
+	Open(ctx context.Context, number uint64) (File, error)
+	// Put makes a file that Puts has the blob of a name, in place of one that has it, or
 	// with exclusive only if none has; or all that is in a directory at once.
 	Put(ctx context.Context, from, name string, exclusive bool) error
 }
 
-// PoolPuts has files that this node writes, to put them later: it is below the directory blob of
+// Puts has files that this node writes, to put them later: it is below the directory blob of
 // the job's files.
-type PoolPuts interface {
+type Puts interface {
 	// Write has a file, or what is in a directory, written until done is called, if it is
 	// not put meanwhile.
 	Write(name string) (done func(), err error)
@@ -116,17 +116,17 @@ type PoolPuts interface {
 	Opened(file *os.File) (done func(), err error)
 }
 
-// A PoolBlob is a blob, or a directory of blobs.
-type PoolBlob struct {
+// A Blob is a blob, or a directory of blobs.
+type Blob struct {
 	Name   string
 	Number uint64 // no other has it, or will
 	Dir    bool
-	PoolMap
+	Map
 }
 
-// A PoolStage is one stage of a job: what has its files.
-type PoolStage struct {
-	PoolNamed
+// A Stage is one stage of a job: what has its files.
+type Stage struct {
+	Named
 	// Generation counts the resets of the stage, and its other specs: of an older one
 	// parts and maps are stale.
 	Generation func() uint64
@@ -135,29 +135,29 @@ type PoolStage struct {
 	Refused func(what string, err error)
 	// State has the bytes of the file state.
 	State func(ctx context.Context) ([]byte, error)
-	PoolSpec
-	Attempts PoolAttempts
-	Maps     PoolMaps
-	Parts    PoolParts
+	SpecText
+	Attempts Attempts
+	Maps     Maps
+	Parts    Parts
 }
 
-// PoolSpec is the text of the file spec of a stage.
-type PoolSpec interface {
+// SpecText is the text of the file spec of a stage.
+type SpecText interface {
 	Spec(ctx context.Context) (string, error) // empty until it was written
 	Specify(ctx context.Context, text string) error
 }
 
-// PoolAttempts are the attempts of a stage that this node has.
-type PoolAttempts struct {
+// Attempts are the attempts of a stage that this node has.
+type Attempts struct {
 	// Dir is their directory, below the job's files.
 	Dir func() (string, error)
-	PoolAttemptWrites
-	PoolAttemptGrowth
-	PoolAttemptEnds
+	AttemptWrites
+	AttemptGrowth
+	AttemptEnds
 }
 
-// PoolAttemptWrites note that attempts are written.
-type PoolAttemptWrites interface {
+// AttemptWrites note that attempts are written.
+type AttemptWrites interface {
 	// Begin says that there are attempts: the stage keeps its spec from then on.
 	Begin(ctx context.Context) error
 	// Write has an attempt open to write until done is called, if it is not committed
@@ -165,8 +165,8 @@ type PoolAttemptWrites interface {
 	Write(a meta.Attempt) (done func(), err error)
 }
 
-// PoolAttemptGrowth says how many bytes attempts may have.
-type PoolAttemptGrowth interface {
+// AttemptGrowth says how many bytes attempts may have.
+type AttemptGrowth interface {
 	// MayGrow says why attempts must not have so many more bytes, if so.
 	MayGrow(bytes int64) error
 	// Reserve has one of the files of an attempt count as one of so many bytes, or says why
@@ -174,8 +174,8 @@ type PoolAttemptGrowth interface {
 	Reserve(ctx context.Context, name string, bytes int64) (undo func(), err error)
 }
 
-// PoolAttemptEnds take the names of attempts from them.
-type PoolAttemptEnds interface {
+// AttemptEnds take the names of attempts from them.
+type AttemptEnds interface {
 	// Commit makes an attempt the map, if no other was before it; then it is discarded,
 	// or with exclusive refused.
 	Commit(ctx context.Context, a meta.Attempt, exclusive bool) error
@@ -183,42 +183,47 @@ type PoolAttemptEnds interface {
 	Remove(a meta.Attempt, name string) error
 }
 
-// PoolMaps are the maps of a stage that are committed.
-type PoolMaps struct {
-	PoolMapNumbers
-	PoolMapFiles
+// Maps are the maps of a stage that are committed.
+type Maps struct {
+	MapNumbers
+	MapFiles
 }
 
-// PoolMapNumbers are which maps are committed, and of what attempts.
-type PoolMapNumbers interface {
+// MapNumbers are which maps are committed, and of what attempts.
+type MapNumbers interface {
 	List(ctx context.Context) ([]uint64, error)
-	Find(ctx context.Context, number uint64) (PoolMap, error)
+	Find(ctx context.Context, number uint64) (Map, error)
 }
 
-// PoolMapFiles are the bytes of maps.
-type PoolMapFiles interface {
-	Open(ctx context.Context, number uint64) (PoolFile, error)
+// MapFiles are the bytes of maps.
+type MapFiles interface {
+	Open(ctx context.Context, number uint64) (File, error)
 	Remove(ctx context.Context, number uint64) error
 }
 
-// PoolParts are the parts of a stage.
-type PoolParts interface {
+// Parts are the parts of a stage.
+type Parts interface {
 	// Size is zero until the stage is sealed.
 	Size(ctx context.Context, p meta.Part) (int64, error)
 	// Open has a thread, zero if it is not known, wait until the stage is sealed, or without
 	// wait is EAGAIN.
-	Open(ctx context.Context, thread int32, p meta.Part, wait bool) (PoolFile, error)
+	Open(ctx context.Context, thread int32, p meta.Part, wait bool) (File, error)
 }
 
-// A PoolMap describes a map that is committed.
-type PoolMap struct {
+// A Map describes a map that is committed.
+type Map struct {
 	Size       int64
 	Attributes []Attribute
 }
 
-// A PoolFile is a file whose bytes never change, open until Release.
-type PoolFile interface {
+// A File is a file whose bytes never change, open until Release.
+type File interface {
 	io.ReaderAt
 	Fd() int // below zero if there is none
 	Release()
+}
+
+// An Attribute is one extended attribute.
+type Attribute struct {
+	Name, Value string
 }

@@ -1,4 +1,4 @@
-package fs
+package pooltree
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (n *blobDir) errno(doing, name string, err error) syscall.Errno {
 	return n.job.tree.errno(doing, path.Join(n.job.name, nameBlob, n.key, name), err)
 }
 
-func (n *blobDir) all() PoolBlobs { return n.job.job.Blobs }
+func (n *blobDir) all() Blobs { return n.job.job.Blobs }
 
 func (n *blobDir) attributes(a *fuse.Attr) { n.job.attributes(a) }
 
@@ -60,7 +60,7 @@ func (n *blobDir) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (
 	return n.blob(ctx, b, out), 0
 }
 
-func (n *blobDir) blob(ctx context.Context, b PoolBlob, out *fuse.EntryOut) *fusefs.Inode {
+func (n *blobDir) blob(ctx context.Context, b Blob, out *fuse.EntryOut) *fusefs.Inode {
 	if b.Dir {
 		d := newBlobDir(n.job, b.Name)
 		d.attributes(&out.Attr)
@@ -235,7 +235,7 @@ type blobFile struct {
 	fusefs.Inode
 	unchanging
 	dir *blobDir
-	is  PoolBlob
+	is  Blob
 }
 
 func (n *blobFile) attributes(a *fuse.Attr) { n.dir.job.immutable(a, n.is.Size) }
