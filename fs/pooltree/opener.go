@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"syscall"
 
@@ -78,6 +79,32 @@ func (o ownFiles) Lchown(name string, uid, gid int) error { return os.Lchown(o.a
 // Lutimes implements changer.
 func (o ownFiles) Lutimes(name string, times []unix.Timespec) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, o.at(name), times, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// A scratchRoot is the directory of a job's files, which a link does not lead out of. What may
+// become a blob is no pipe, and is waited for while it is put.
+type scratchRoot struct {
+	*os.Root
+	toPut bool
+}
+
+// OpenFile implements opener. A pipe that a rename put in the place of a file has no other end
+// to wait for.
+func (r scratchRoot) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
+	if !r.toPut {
+		flag |= unix.O_NONBLOCK
+	}
+	return r.Root.OpenFile(name, flag, perm)
+}
+
+// Lutimes implements changer.
+func (r scratchRoot) Lutimes(name string, times []unix.Timespec) error {
+	dir, err := r.OpenFile(path.Dir(name), os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return unix.UtimesNanoAt(int(dir.Fd()), path.Base(name), times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // permissions are the permissions of a mode, but not that a program runs as another user: there the
