@@ -5,20 +5,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
 	"rankfs/meta"
 	"rankfs/meta/state"
 )
 
 // datasets reports registered datasets, and has the catalog change them.
-type datasets struct{ *daemon }
+type datasets struct {
+	catalog *catalog.Catalog
+	views   *views.Views
+	rights  rights
+	log     *slog.Logger
+}
 
 // Datasets lists the registered datasets.
 func (n *datasets) Datasets() []control.Dataset {
-	list := n.Catalog.List()
+	list := n.catalog.List()
 	all := make([]control.Dataset, len(list))
 	atOnce(len(list), func(i int) { all[i] = n.describe(context.Background(), list[i]) })
 	return all
@@ -26,7 +33,7 @@ func (n *datasets) Datasets() []control.Dataset {
 
 // Dataset describes one dataset.
 func (n *datasets) Dataset(name string) (control.Dataset, error) {
-	d, err := n.Catalog.Get(name)
+	d, err := n.catalog.Get(name)
 	if err != nil {
 		return control.Dataset{}, err
 	}
@@ -37,7 +44,7 @@ func (n *datasets) Dataset(name string) (control.Dataset, error) {
 // batch of one get an error until it is refreshed. They are known by earlier checks:
 // no source is asked.
 func (n *datasets) faults() (all []fault) {
-	for _, d := range n.Catalog.List() {
+	for _, d := range n.catalog.List() {
 		said := unreadable(d, d.Stale())
 		if said == "" {
 			continue
@@ -61,7 +68,7 @@ func unreadable(d *catalog.Dataset, changed error) string {
 // describe says of a dataset also what this node has to say.
 func (n *datasets) describe(ctx context.Context, d *catalog.Dataset) control.Dataset {
 	c := d.Describe(ctx)
-	if said := n.Views.Warnings(d.Default, d.Version); len(said) > 0 {
+	if said := n.views.Warnings(d.Default, d.Version); len(said) > 0 {
 		maps.Copy(said, c.Notes)
 		c.Notes = said
 	}
@@ -71,7 +78,7 @@ func (n *datasets) describe(ctx context.Context, d *catalog.Dataset) control.Dat
 // Explain looks a view up as the mount does. There a name that stands for
 // nothing is an errno.
 func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (control.Explanation, error) {
-	s, err := n.Views.Open(r.Name)
+	s, err := n.views.Open(r.Name)
 	if err != nil {
 		return control.Explanation{}, err
 	}
@@ -79,10 +86,10 @@ func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (contr
 	x := v.Version.Index
 	e := control.Explanation{
 		ViewName: control.NameOf(s.Called()), Ranks: v.Cut().Ranks, Steps: v.Cut().Steps(),
-		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.Views.Memory.ShortageOf(v.View(), v.Version), n.Views.Memory.Warning(v.View(), v.Version)),
+		Records: x.Records(), Bytes: x.Bytes(), Warning: cmp.Or(unreadable(s.Of(), s.Of().Changed(ctx)), n.views.Memory.ShortageOf(v.View(), v.Version), n.views.Memory.Warning(v.View(), v.Version)),
 	}
 	if r.Nodes > 0 {
-		need := n.Views.Memory.Need(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
+		need := n.views.Memory.Need(v.View(), v.Version, (e.Ranks+uint64(r.Nodes)-1)/uint64(r.Nodes))
 		e.NodeBytes, e.LargestBytes = need.Bytes, need.Largest
 	}
 	return e, nil
@@ -90,7 +97,7 @@ func (n *datasets) Explain(ctx context.Context, r control.ExplainRequest) (contr
 
 // Create registers a dataset, indexing its source.
 func (n *datasets) Create(ctx context.Context, r control.CreateRequest, progress func(control.Progress)) (control.Dataset, error) {
-	d, err := n.Catalog.Create(ctx, r, progress)
+	d, err := n.catalog.Create(ctx, r, progress)
 	if err != nil {
 		return control.Dataset{}, err
 	}
@@ -99,7 +106,7 @@ func (n *datasets) Create(ctx context.Context, r control.CreateRequest, progress
 
 // Refresh indexes the source of a dataset again, as it is now.
 func (n *datasets) Refresh(ctx context.Context, r control.RefreshRequest, progress func(control.Progress)) (control.Dataset, error) {
-	d, err := n.Catalog.Refresh(ctx, r, progress)
+	d, err := n.catalog.Refresh(ctx, r, progress)
 	if err != nil {
 		return control.Dataset{}, err
 	}
@@ -111,23 +118,23 @@ func (n *datasets) Refresh(ctx context.Context, r control.RefreshRequest, progre
 func (n *datasets) indexed(ctx context.Context, d *catalog.Dataset) control.Dataset {
 	c := n.describe(ctx, d)
 	if short := c.Notes["memory"]; short != "" {
-		n.Log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", short)
+		n.log.Warn("ranks that read together will not find room", "dataset", d.Name, "cause", short)
 	}
 	return c
 }
 
 // Remove forgets a dataset.
 func (n *datasets) Remove(name string) error {
-	err := n.Catalog.Remove(context.Background(), name)
+	err := n.catalog.Remove(context.Background(), name)
 	if errors.Is(err, meta.ErrNotExist) {
-		return n.orDenied(&state.RemoveDataset{}, err)
+		return n.rights.orDenied(&state.RemoveDataset{}, err)
 	}
 	return err
 }
 
 // Verify reads every record of a dataset back.
 func (n *datasets) Verify(ctx context.Context, name string, progress func(control.Progress)) (control.Verification, error) {
-	d, err := n.Catalog.Get(name)
+	d, err := n.catalog.Get(name)
 	if err != nil {
 		return control.Verification{}, err
 	}

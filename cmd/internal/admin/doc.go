@@ -2,8 +2,9 @@
 // daemon, and what does it say?
 //
 // An Admin implements control.Node, for the command, and gives the files below
-// /.rankfs. It is parts, each with its own subject: datasets, the status and load of the
-// daemon, reports of which rank reads what (planning), queues and the members of the
-// cluster; what the cache keeps is told by package kept. They share what they look at
-// (daemon) and nothing else. Nothing here is on the way of an open.
+// /.rankfs. It is parts, each with its own subject: datasets, reports of which rank reads what
+// (planning), queues, the members of the cluster and the shuffle pool; what the cache keeps is
+// told by package kept. Above these the status of the daemon, what is not as it should be
+// (faults), and how jobs are supplied are told of several of them. Each part has in its fields
+// all that it asks. Nothing here is on the way of an open.
 package admin

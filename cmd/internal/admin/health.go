@@ -13,6 +13,9 @@ import (
 // things, and in words, which may change while it goes on.
 type fault struct{ kind, of, what string }
 
+// maxWarned bounds the things of one kind that status warns of.
+const maxWarned = 8
+
 // The health of a daemon is looked at every so often, and that it was long ago is a fault
 // itself.
 const (

@@ -67,7 +67,7 @@ func answering(k *catalogtest.Cluster, c *catalog.Catalog, host string) *Admin {
 // dataset is d.
 func (a *Admin) dataset(t testing.TB) *catalog.Dataset {
 	t.Helper()
-	d, err := a.planning.Catalog.Get("d")
+	d, err := a.datasets.catalog.Get("d")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 		r.Host = ""
 		told.plan = append(told.plan, r)
 	}
-	asked, d, err := n.planning.Views.Resolve("d")
+	asked, d, err := n.planning.views.Resolve("d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func told(t *testing.T, ours, theirs func(string) string) (told telling) {
 		nodes = append(nodes, catalogtest.Node(i).ID)
 	}
 	k.Apply(&state.Settle{View: d.Default.String(), Generation: d.Generation, Nodes: state.RunsOf(nodes)})
-	v, err := answering(k, n.planning.Catalog, theirs("b")).planning.Views.Open("d")
+	v, err := answering(k, n.datasets.catalog, theirs("b")).planning.views.Open("d")
 	if err != nil || !v.Settled() {
 		t.Fatalf("d is settled: %v, %v", err == nil && v.Settled(), err)
 	}

@@ -7,24 +7,36 @@ import (
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/views"
 	"rankfs/meta"
+	"rankfs/meta/group"
 	"rankfs/meta/stall"
 )
 
+// supplied says how jobs are supplied with batches.
+type supplied struct {
+	mount, host string
+	since       time.Time
+	members     interface{ Status() group.Status }
+	workers     interface{ Workers() int }
+	views       *views.Views
+	supply      *supply
+	shuffles    *shuffles
+}
+
 // Load says how jobs are supplied.
-func (n *status) Load(r control.LoadRequest) (control.Load, error) {
+func (n *supplied) Load(r control.LoadRequest) (control.Load, error) {
 	wanted, err := n.wanted(r.Name)
 	if err != nil {
 		return control.Load{}, err
 	}
-	report := n.report()
-	tiers, counters := n.supply(report)
+	report := n.supply.report()
+	tiers, counters := n.supply.stats(report)
 	l := control.Load{
-		Time: time.Now(), Mount: n.Mount, Since: n.Since, Workers: n.Kept.Workers(),
-		Host: n.Host, Nodes: len(n.Group.Status().Members),
+		Time: time.Now(), Mount: n.mount, Since: n.since, Workers: n.workers.Workers(),
+		Host: n.host, Nodes: len(n.members.Status().Members),
 		Jobs: []control.Job{}, Others: account(report.Others), Forgotten: report.Forgotten,
-		Flows: flows(report.Flows), Tiers: tiers, Pool: n.all.pool(), Counters: counters,
+		Flows: flows(report.Flows), Tiers: tiers, Pool: n.shuffles.stats(), Counters: counters,
 	}
-	if c, enough := n.Views.Memory.Lacked(); c != nil && c.Asked > 0 {
+	if c, enough := n.views.Memory.Lacked(); c != nil && c.Asked > 0 {
 		l.Lacked = &control.Lack{Batches: c.Batches, Held: c.Held, Asked: c.Asked, Enough: enough}
 	}
 	for _, j := range report.Jobs {
@@ -37,11 +49,11 @@ func (n *status) Load(r control.LoadRequest) (control.Load, error) {
 }
 
 // wanted says which jobs a name stands for: those of a dataset, or of a view.
-func (n *status) wanted(name string) (func(job string) bool, error) {
+func (n *supplied) wanted(name string) (func(job string) bool, error) {
 	if name == "" {
 		return func(string) bool { return true }, nil
 	}
-	v, d, err := n.Views.Resolve(name)
+	v, d, err := n.views.Resolve(name)
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +64,17 @@ func (n *status) wanted(name string) (func(job string) bool, error) {
 	return func(job string) bool { return job == name || strings.HasPrefix(job, name+"@") }, nil
 }
 
-func (n *status) job(j stall.Job, ranks bool) control.Job {
+func (n *supplied) job(j stall.Job, ranks bool) control.Job {
 	dataset, _, _ := meta.SplitView(j.Name)
 	c := control.Job{
-		ViewName: control.NameOf(n.Views.JobCalled(j.Name)), Dataset: dataset, Silent: j.Silent.Seconds(), Waiting: j.Waiting,
+		ViewName: control.NameOf(n.views.JobCalled(j.Name)), Dataset: dataset, Silent: j.Silent.Seconds(), Waiting: j.Waiting,
 		Typical: j.Typical.Seconds(), Longest: j.Longest.Seconds(), Here: len(j.Ranks),
 		Total: account(j.Totals), Now: window(j.Now), Minute: window(j.Recently), Facts: n.facts(j.Name),
 	}
-	if v, d, err := n.Views.Resolve(j.Name); err == nil {
-		c.TooLarge = n.Views.Memory.TooLarge(v, d.Version)
+	if v, d, err := n.views.Resolve(j.Name); err == nil {
+		c.TooLarge = n.views.Memory.TooLarge(v, d.Version)
 		if j.Waiting > 0 {
-			c.Warning = n.Views.Memory.ShortageOf(v, d.Version)
+			c.Warning = n.views.Memory.ShortageOf(v, d.Version)
 		}
 	}
 	if ranks {
@@ -74,8 +86,8 @@ func (n *status) job(j stall.Job, ranks bool) control.Job {
 }
 
 // facts are the figures of the view that a job reads, unless it is there no more.
-func (n *status) facts(job string) *control.Facts {
-	v, d, err := n.Views.Resolve(job)
+func (n *supplied) facts(job string) *control.Facts {
+	v, d, err := n.views.Resolve(job)
 	if err != nil {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestRightsBeforeExistence(t *testing.T) {
 			}
 			a := answering(cluster, c, "a")
 			if tt.votes {
-				a.membership.Group = voting{alone{cluster}}
+				a.membership.members = voting{alone{cluster}}
 			}
 			_, promoted := a.PromoteNode(t.Context(), "nosuch")
 			for name, got := range map[string]struct{ err, want error }{

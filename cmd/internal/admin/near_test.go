@@ -54,7 +54,7 @@ func (s scene) check(test *testing.T, t rapid.TB, k *catalogtest.Cluster, sizes 
 	}
 	name := fmt.Sprintf("d@ranks=%d,batch=chunk,order=%s", len(seats), order)
 	got := n.mustPlan(test, control.PlanRequest{View: name, Seats: seats})
-	v, d, err := n.planning.Views.Resolve(name)
+	v, d, err := n.planning.views.Resolve(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,27 +11,39 @@ import (
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/control"
 	"rankfs/cmd/internal/survey"
+	"rankfs/cmd/internal/views"
+	"rankfs/fetch/hdfs"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
 )
 
 // planning reports which rank reads what.
-type planning struct{ *daemon }
+type planning struct {
+	host  string // of this node
+	views *views.Views
+	state interface {
+		nodes
+		SettledPlan(view string) (state.SettledPlan, bool)
+	}
+	commands Commands
+	hdfs     interface{ Stats() hdfs.Stats }
+	drop     func(dataset string) // has the names of a dataset looked up again
+}
 
 // Plan reports which rank reads what in one epoch of a view, for a user to judge it,
 // and settles or unsettles where the ranks are.
 func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Survey, error) {
-	v, d, err := n.Views.Resolve(r.View)
+	v, d, err := n.views.Resolve(r.View)
 	if err != nil {
 		return control.Survey{}, err
 	}
 	if r.Unsettle && (r.Settle || r.Seats != nil) {
 		return control.Survey{}, fmt.Errorf("plan of %v %w: unsettle it first, and then look or settle again", v, meta.ErrInvalid)
 	}
-	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(unreadable(d, d.Changed(ctx)), n.Views.Memory.Warning(v, d.Version))}
+	p := control.Survey{ViewName: control.NameOf(v.Short(d.Default), v.String()), Ranks: v.Ranks, Located: true, Warning: cmp.Or(unreadable(d, d.Changed(ctx)), n.views.Memory.Warning(v, d.Version))}
 	if d.Version.Source.Remote {
-		p.LocalBlocks = n.HDFS.Stats().LocalBlocks
+		p.LocalBlocks = n.hdfs.Stats().LocalBlocks
 	}
 	seats, err := n.seat(ctx, v, d, r, &p)
 	if err != nil {
@@ -39,7 +51,7 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Sur
 	}
 	holder := ""
 	if !d.Version.Source.Remote {
-		holder = d.Version.Source.Host(n.Host)
+		holder = d.Version.Source.Host(n.host)
 	}
 	if err := survey.Count(ctx, v, d.Version, holder, seats, &p); err != nil {
 		return p, fmt.Errorf("plan of %v: %w", v, err)
@@ -53,7 +65,7 @@ func (n *planning) Plan(ctx context.Context, r control.PlanRequest) (control.Sur
 // seat finds out where the ranks of a view are, having it settled or not as r
 // asks, and notes in p how certain that is.
 func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r control.PlanRequest, p *control.Survey) ([]plan.Seat, error) {
-	asked, err := nameSeats(n.State, r.Seats, v.Ranks)
+	asked, err := nameSeats(n.state, r.Seats, v.Ranks)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +81,8 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 		}
 	}
 	if r.Unsettle {
-		_, err = n.Group.Do(ctx, &state.Unsettle{View: v.String()})
-		n.Drop(v.Dataset) // which looks its views up again
+		_, err = n.commands.Do(ctx, &state.Unsettle{View: v.String()})
+		n.drop(v.Dataset) // which looks its views up again
 	}
 	if r.Settle && err == nil {
 		err = n.settle(ctx, v, d, asked)
@@ -78,7 +90,7 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 	if err != nil {
 		return nil, err
 	}
-	settled, ok := n.State.SettledPlan(v.String())
+	settled, ok := n.state.SettledPlan(v.String())
 	if ok = ok && settled.Generation == d.Generation; ok {
 		at := time.Unix(0, settled.Settled).UTC()
 		p.Settled = &at
@@ -88,9 +100,9 @@ func (n *planning) seat(ctx context.Context, v meta.View, d *catalog.Dataset, r 
 		return asked.seats, nil
 	case ok:
 		p.State = control.PlanSettled
-		return n.Views.Ranks.Seats(settled.Nodes), nil
+		return n.views.Ranks.Seats(settled.Nodes), nil
 	}
-	return n.Views.Ranks.Seats(n.Views.Ranks.WouldBe(v)), nil
+	return n.views.Ranks.Seats(n.views.Ranks.WouldBe(v)), nil
 }
 
 // fixedBecause is why the plan does not depend on where ranks are, empty if it does.
@@ -99,7 +111,7 @@ func (n *planning) fixedBecause(v meta.View, d *catalog.Dataset) string {
 	case v.Assign == meta.AssignStrict:
 		return "with assign=strict each rank has its share of every step, wherever it is"
 	case !d.Version.Source.Remote:
-		return "all of the source lies on " + d.Version.Source.Host(n.Host)
+		return "all of the source lies on " + d.Version.Source.Host(n.host)
 	}
 	return ""
 }
@@ -112,16 +124,16 @@ func (n *planning) settle(ctx context.Context, v meta.View, d *catalog.Dataset, 
 	}
 	nodes := asked.nodes
 	if nodes == nil {
-		nodes = n.Views.Ranks.WouldBe(v)
+		nodes = n.views.Ranks.WouldBe(v)
 	}
-	r, err := n.Group.Do(ctx, &state.Settle{View: v.String(), Generation: d.Generation, Nodes: nodes})
+	r, err := n.commands.Do(ctx, &state.Settle{View: v.String(), Generation: d.Generation, Nodes: nodes})
 	if err != nil {
 		return err
 	}
 	if asked.nodes != nil && !slices.Equal(r.Plan().Nodes, nodes) {
 		return fmt.Errorf("settle plan of %v: one for other nodes %w", v, meta.ErrExist)
 	}
-	n.Drop(v.Dataset)
+	n.drop(v.Dataset)
 	return nil
 }
 
@@ -135,7 +147,7 @@ type namedSeats struct {
 
 // nameSeats takes seats for as many ranks as there are; those left over stay empty,
 // as mpirun leaves them.
-func nameSeats(m *state.Machine, all []control.Seat, ranks uint64) (a namedSeats, err error) {
+func nameSeats(m nodes, all []control.Seat, ranks uint64) (a namedSeats, err error) {
 	known := make(map[string]plan.Seat)
 	ids := make(map[string]string)
 	left := ranks
@@ -179,7 +191,7 @@ func joined(runs state.Runs) (r state.Runs) {
 
 // hostOf is the host with this name, or that of the node with this id, and the node.
 // A host without a node keeps the name that was given.
-func hostOf(m *state.Machine, name string) (s plan.Seat, id string, err error) {
+func hostOf(m nodes, name string) (s plan.Seat, id string, err error) {
 	if id, err = findNode(m, name); err != nil {
 		return plan.Seat{Host: name}, "", err
 	}

@@ -123,7 +123,7 @@ func TestPlanIsTheSumOfLocality(t *testing.T) {
 		n := planner(t, k, "ranks=1,batch=1", uint64(rapid.IntRange(1, 9).Draw(r, "records")), chunks...)
 		got := n.mustPlan(t, control.PlanRequest{View: name, Seats: seats})
 
-		v, d, err := n.planning.Views.Resolve(name)
+		v, d, err := n.planning.views.Resolve(name)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestPlanRefuses(t *testing.T) {
 		"no seat":                {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{}}, want: meta.ErrInvalid, text: "hosts for 0 ranks"},
 		"a seat of none":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Host: "a"}}}, want: meta.ErrInvalid},
 		"a seat nowhere":         {node: n, r: control.PlanRequest{View: "d", Seats: []control.Seat{{Ranks: 4}}}, want: meta.ErrInvalid},
-		"a host of two nodes":    {node: answering(twice, n.planning.Catalog, "a"), r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
+		"a host of two nodes":    {node: answering(twice, n.datasets.catalog, "a"), r: control.PlanRequest{View: "d", Seats: seatsOf("a a a a")}, want: meta.ErrInvalid, text: "by its id"},
 		"to settle on strangers": {node: n, r: control.PlanRequest{View: "d", Seats: seatsOf("a a b x"), Settle: true}, want: meta.ErrNotExist, text: `node "x"`},
 		"to settle and unsettle": {node: n, r: control.PlanRequest{View: "d", Settle: true, Unsettle: true}, want: meta.ErrInvalid, text: "unsettle it first"},
 		"to settle the fixed":    {node: n, r: control.PlanRequest{View: "d@assign=strict", Settle: true}, want: meta.ErrInvalid, text: "nothing to settle"},
@@ -228,7 +228,7 @@ func TestPin(t *testing.T) {
 	k := catalogtest.New(t, 2)
 	n := planner(t, k, "ranks=4,batch=1", 10, []string{"a"}, []string{"b"})
 	dropped := 0
-	n.planning.Drop = func(string) { dropped++ }
+	n.planning.drop = func(string) { dropped++ }
 	seats := func(r control.PlanRequest) string {
 		t.Helper()
 		r.View = "d"

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"rankfs/cmd/internal/control"
+	"rankfs/cmd/internal/views"
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
 	"rankfs/meta/queue"
@@ -15,19 +17,28 @@ import (
 )
 
 // queues says how far queues are, and begins them again or drops them.
-type queues struct{ *daemon }
+type queues struct {
+	state    *state.Machine
+	views    *views.Views
+	commands Commands
+	rights   rights
+	log      *slog.Logger
+}
 
 // Queues says how far each queue is, the latest last.
 func (n *queues) Queues() []control.Queue {
 	all := []control.Queue{}
-	for _, q := range latest(n.State) {
+	for _, q := range latest(n.state) {
 		all = append(all, n.describeQueue(q))
 	}
 	return all
 }
 
+// queued are the queues that the cluster has.
+type queued interface{ Queues() []state.Queue }
+
 // latest is all queues, the latest last.
-func latest(m *state.Machine) []state.Queue {
+func latest(m queued) []state.Queue {
 	queues := m.Queues()
 	slices.SortFunc(queues, func(a, b state.Queue) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return queues
@@ -36,7 +47,7 @@ func latest(m *state.Machine) []state.Queue {
 func (n *queues) describeQueue(q state.Queue) control.Queue {
 	held, aside := uint64(q.Held), uint64(q.Aside)
 	return control.Queue{
-		ViewName: control.NameOf(n.Views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
+		ViewName: control.NameOf(n.views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
 		Readers: q.Workers, Resets: q.Resets, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
 	}
@@ -44,14 +55,14 @@ func (n *queues) describeQueue(q state.Queue) control.Queue {
 
 // findQueue is the queue of the view with this name, full or short.
 func (n *queues) findQueue(name string) (state.Queue, error) {
-	if q, ok := n.State.Queue(name); ok {
+	if q, ok := n.state.Queue(name); ok {
 		return q, nil
 	}
-	v, _, err := n.Views.Resolve(name)
+	v, _, err := n.views.Resolve(name)
 	if err != nil {
 		return state.Queue{}, err
 	}
-	q, ok := n.State.Queue(v.String())
+	q, ok := n.state.Queue(v.String())
 	if !ok {
 		return q, fmt.Errorf("queue of %s %w: no rank has read it yet", name, meta.ErrNotExist)
 	}
@@ -64,13 +75,13 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 	if err != nil {
 		return control.QueueDetail{}, err
 	}
-	all, ok := n.State.QueueState(q.View)
+	all, ok := n.state.QueueState(q.View)
 	if !ok {
 		return control.QueueDetail{}, meta.Worded(meta.ErrNotExist, "queue of %s does not exist any more", name)
 	}
 	d := control.QueueDetail{
-		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.State, all.Workers),
-		Leases: leasesOf(n.State, q.View, all.Workers), AsideBatches: []control.AsideBatch{},
+		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.state, all.Workers),
+		Leases: leasesOf(n.state, q.View, all.Workers), AsideBatches: []control.AsideBatch{},
 	}
 	for _, s := range all.Suspects {
 		list := &d.Tried
@@ -78,14 +89,14 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 			list = &d.AsideBatches
 		}
 		if len(*list) < control.MaxListed {
-			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: givers(n.State, s)})
+			*list = append(*list, control.AsideBatch{Batch: dispatch.BatchOf(q.View, s.Unit), By: givers(n.state, s)})
 		}
 	}
 	return d, nil
 }
 
 // workOf adds up what workers do on each host.
-func workOf(m *state.Machine, workers []state.Worker) []control.QueueNode {
+func workOf(m hosts, workers []state.Worker) []control.QueueNode {
 	nodes := []control.QueueNode{}
 	index := make(map[string]int)
 	for _, w := range workers {
@@ -116,8 +127,8 @@ func workOf(m *state.Machine, workers []state.Worker) []control.QueueNode {
 // leases has the ranks and batches that each node holds, most batches first.
 func (n *queues) leases() []control.Leases {
 	all := []control.Leases{}
-	for id, h := range n.State.Holds() {
-		l := control.Leases{ID: id, Host: n.State.HostOf(id), Ranks: h.Ranks, Batches: h.Units}
+	for id, h := range n.state.Holds() {
+		l := control.Leases{ID: id, Host: n.state.HostOf(id), Ranks: h.Ranks, Batches: h.Units}
 		if h.Units > 0 {
 			since := time.Unix(0, h.Since).UTC()
 			l.Since = &since
@@ -131,7 +142,7 @@ func (n *queues) leases() []control.Leases {
 }
 
 // leasesOf are the leases of workers, the oldest first.
-func leasesOf(m *state.Machine, view string, workers []state.Worker) []control.Lease {
+func leasesOf(m hosts, view string, workers []state.Worker) []control.Lease {
 	leases := []control.Lease{}
 	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })
 	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
@@ -143,7 +154,7 @@ func leasesOf(m *state.Machine, view string, workers []state.Worker) []control.L
 	return leases
 }
 
-func givers(m *state.Machine, s state.Suspect) (all []control.Giver) {
+func givers(m hosts, s state.Suspect) (all []control.Giver) {
 	for _, r := range s.By {
 		all = append(all, control.Giver{
 			Rank: r.Rank, Host: m.HostOf(r.Node), At: time.Unix(0, r.At).UTC(), Cause: string(r.Cause),
@@ -161,12 +172,12 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 	if r.SetAside && q.Aside == 0 {
 		return control.Queue{}, fmt.Errorf("reset queue of %s %w: no batch of it is set aside", r.Name, meta.ErrInvalid)
 	}
-	result, err := n.Group.Do(ctx, &state.ResetQueue{View: q.View, Resets: q.Resets, Aside: r.SetAside})
+	result, err := n.commands.Do(ctx, &state.ResetQueue{View: q.View, Resets: q.Resets, Aside: r.SetAside})
 	if err != nil {
 		return control.Queue{}, err
 	}
 	q = *result.Queue()
-	n.Log.Info("queue begun again", "queue", q.View, "resets", q.Resets, "set_aside", r.SetAside)
+	n.log.Info("queue begun again", "queue", q.View, "resets", q.Resets, "set_aside", r.SetAside)
 	return n.describeQueue(q), nil
 }
 
@@ -174,11 +185,11 @@ func (n *queues) ResetQueue(ctx context.Context, r control.ResetRequest) (contro
 func (n *queues) DropQueue(ctx context.Context, name string) error {
 	q, err := n.findQueue(name)
 	if err != nil {
-		return n.orDenied(&state.DropQueue{}, err)
+		return n.rights.orDenied(&state.DropQueue{}, err)
 	}
-	_, err = n.Group.Do(ctx, &state.DropQueue{View: q.View})
+	_, err = n.commands.Do(ctx, &state.DropQueue{View: q.View})
 	if err == nil {
-		n.Log.Info("queue dropped", "queue", q.View, "done", q.Done, "batches", q.Units)
+		n.log.Info("queue dropped", "queue", q.View, "done", q.Done, "batches", q.Units)
 	}
 	return err
 }
@@ -187,7 +198,7 @@ func (n *queues) DropQueue(ctx context.Context, name string) error {
 // after a change if r names another. A queue that has begun keeps its own, which is
 // part of the state with which a new leader goes on.
 func (n *queues) QueuePolicy(ctx context.Context, r control.PolicyRequest) (control.Policy, error) {
-	answer := control.Policy{Name: dispatch.Policy(n.State), Names: queue.Policies()}
+	answer := control.Policy{Name: dispatch.Policy(n.state), Names: queue.Policies()}
 	if r.Name == "" {
 		return answer, nil
 	}
@@ -195,21 +206,18 @@ func (n *queues) QueuePolicy(ctx context.Context, r control.PolicyRequest) (cont
 	if err != nil {
 		return control.Policy{}, err
 	}
-	if _, err := n.Group.Do(ctx, &state.Setting{Key: dispatch.PolicySetting, Value: p.String()}); err != nil {
+	if _, err := n.commands.Do(ctx, &state.Setting{Key: dispatch.PolicySetting, Value: p.String()}); err != nil {
 		return control.Policy{}, fmt.Errorf("set the policy of queues: %w", err)
 	}
-	n.Log.Info("queues begin with another policy", "policy", p.String(), "before", answer.Name)
+	n.log.Info("queues begin with another policy", "policy", p.String(), "before", answer.Name)
 	answer.Name = p.String()
 	return answer, nil
 }
 
-// maxWarned bounds the things of one kind that status warns of.
-const maxWarned = 8
-
 // asideWarnings are about queues of which something is set aside, the latest
 // first.
 func (n *queues) asideWarnings() (warnings []fault) {
-	m := n.State
+	m := n.state
 	for _, q := range slices.Backward(latest(m)) {
 		if q.Aside == 0 {
 			continue
@@ -217,7 +225,7 @@ func (n *queues) asideWarnings() (warnings []fault) {
 		if len(warnings) == maxWarned {
 			return append(warnings, fault{"queue", "", "batches of more queues are set aside; see: rankfs queue ls"})
 		}
-		name, _ := n.Views.Called(q.View)
+		name, _ := n.views.Called(q.View)
 		warnings = append(warnings, fault{"queue", q.View,
 			fmt.Sprintf("queue of %s: set aside was %s; see: rankfs queue show %[1]s", name, dispatch.FirstSetAside(m, q.View))})
 	}

@@ -17,14 +17,17 @@ import (
 )
 
 // The shuffles answer about the shuffle pool.
-type shuffles struct{ *daemon }
+type shuffles struct {
+	pool  *pool.Pool // nil: this node has none
+	state *state.Machine
+}
 
 // ready waits until this node knows what the cluster knows. One without a pool refuses.
 func (n *shuffles) ready(ctx context.Context) error {
-	if n.Pool == nil {
+	if n.pool == nil {
 		return meta.Worded(meta.ErrNoPool, "the shuffle pool of this mount does not exist; mount it with --pool-ram SIZE")
 	}
-	return n.Pool.Know(ctx)
+	return n.pool.Know(ctx)
 }
 
 // PoolJobs are all jobs, by name.
@@ -32,8 +35,8 @@ func (n *shuffles) PoolJobs(ctx context.Context) ([]control.PoolJob, error) {
 	if err := n.ready(ctx); err != nil {
 		return nil, err
 	}
-	jobs, counts := []control.PoolJob{}, n.Pool.Count()
-	for _, j := range n.State.PoolJobs() {
+	jobs, counts := []control.PoolJob{}, n.pool.Count()
+	for _, j := range n.state.PoolJobs() {
 		jobs = append(jobs, n.describe(j, counts[j.Number]))
 	}
 	return jobs, nil
@@ -42,10 +45,10 @@ func (n *shuffles) PoolJobs(ctx context.Context) ([]control.PoolJob, error) {
 func (n *shuffles) describe(j state.PoolJob, c pool.Count) control.PoolJob {
 	d := control.PoolJob{
 		Job: j.Name, UID: j.UID, Stages: c.Stages, Made: time.Unix(0, j.Made).UTC(), Held: j.Held,
-		Quota: j.Quota, Kept: n.State.PoolBytes(j.Number), Users: []string{}, Datasets: j.Datasets, PoolTally: c.PoolTally,
+		Quota: j.Quota, Kept: n.state.PoolBytes(j.Number), Users: []string{}, Datasets: j.Datasets, PoolTally: c.PoolTally,
 	}
 	for id := range j.Users {
-		d.Users = append(d.Users, cmp.Or(n.State.HostOf(id), id))
+		d.Users = append(d.Users, cmp.Or(n.state.HostOf(id), id))
 	}
 	slices.Sort(d.Users)
 	if at, ends := j.End(); ends {
@@ -60,7 +63,7 @@ func (n *shuffles) job(ctx context.Context, u control.User, name string) (*pool.
 	if err := n.ready(ctx); err != nil {
 		return nil, err
 	}
-	j, err := n.Pool.Job(ctx, name)
+	j, err := n.pool.Job(ctx, name)
 	switch {
 	case errors.Is(err, meta.ErrNotExist):
 		return nil, meta.Worded(meta.ErrNoJob, "%w", err)
@@ -105,7 +108,7 @@ func (n *shuffles) PoolJob(ctx context.Context, u control.User, name string) (co
 	if err != nil {
 		return control.PoolJobDetail{}, err
 	}
-	d := control.PoolJobDetail{All: []control.PoolStage{}, Used: n.Pool.Used()[j.Number()]}
+	d := control.PoolJobDetail{All: []control.PoolStage{}, Used: n.pool.Used()[j.Number()]}
 	var sum pool.Count
 	for _, name := range names {
 		r, err := n.report(ctx, j, name)
@@ -118,7 +121,7 @@ func (n *shuffles) PoolJob(ctx context.Context, u control.User, name string) (co
 		sum.Add(r)
 		d.All = append(d.All, describeStage(r))
 	}
-	is, ok := n.State.PoolJob(name)
+	is, ok := n.state.PoolJob(name)
 	if !ok {
 		return control.PoolJobDetail{}, meta.Worded(meta.ErrNoJob, "job %s of the shuffle pool does not exist any more", name)
 	}
@@ -164,7 +167,7 @@ func (n *shuffles) PoolStage(ctx context.Context, u control.User, name string) (
 		d.PartBytes = append(d.PartBytes, r.Parts...)
 	}
 	for _, k := range r.Nodes {
-		d.Nodes = append(d.Nodes, control.PoolNode{ID: k.Node, Host: n.State.HostOf(k.Node), Up: k.Up, Maps: k.Maps, Bytes: k.Bytes})
+		d.Nodes = append(d.Nodes, control.PoolNode{ID: k.Node, Host: n.state.HostOf(k.Node), Up: k.Up, Maps: k.Maps, Bytes: k.Bytes})
 	}
 	for _, w := range r.Waits {
 		d.Waits = append(d.Waits, control.PoolWait{Part: w.Part.String(), Thread: w.Thread, Since: w.Since.UTC(), Sealing: w.Sealing})
@@ -199,7 +202,7 @@ func (n *shuffles) MakePool(ctx context.Context, u control.User, r control.PoolR
 			return err
 		}
 	}
-	j, err := n.Pool.MakeJob(ctx, name, u.UID, u.GID, r.Quota)
+	j, err := n.pool.MakeJob(ctx, name, u.UID, u.GID, r.Quota)
 	switch exists := errors.Is(err, meta.ErrExist); {
 	case exists && r.Quota != 0:
 		return fmt.Errorf("%w; give it another quota with: rankfs shuffle quota %s SIZE", err, name)
@@ -266,22 +269,22 @@ func (n *shuffles) DropPool(ctx context.Context, u control.User, name string) er
 	return j.Remove(ctx)
 }
 
-// pool has the figures of the pool on this node, and of all of it; nil if it has none.
-func (n *shuffles) pool() *control.Pool {
-	if n.Pool == nil {
+// stats has the figures of the pool on this node, and of all of it; nil if it has none.
+func (n *shuffles) stats() *control.Pool {
+	if n.pool == nil {
 		return nil
 	}
-	s := n.Pool.Stats()
+	s := n.pool.Stats()
 	return &s
 }
 
 // faults are the faults of jobs.
 func (n *shuffles) faults() (all []fault) {
-	if n.Pool == nil {
+	if n.pool == nil {
 		return nil
 	}
-	counts := n.Pool.Count()
-	for _, j := range n.State.PoolJobs() {
+	counts := n.pool.Count()
+	for _, j := range n.state.PoolJobs() {
 		c := counts[j.Number]
 		for _, one := range []struct {
 			kind, what string
@@ -306,8 +309,8 @@ func (n *shuffles) faults() (all []fault) {
 
 // shuffleTable is a line for each job, for programs to read.
 func (n *shuffles) shuffleTable() []byte {
-	counts := n.Pool.Count()
-	jobs := n.State.PoolJobs()
+	counts := n.pool.Count()
+	jobs := n.state.PoolJobs()
 	return columns(func(line func(...any)) {
 		line("job", "uid", "stages", "maps", "bytes", "copies_missing", "maps_away", "maps_lost", "used_on", "ends")
 		for _, j := range jobs[max(0, len(jobs)-maxLines):] {

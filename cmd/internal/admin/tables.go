@@ -11,16 +11,23 @@ import (
 )
 
 // tables are the files below /.rankfs about the cluster, and about what readers did.
-func (n *status) tables() []fs.File {
+type tables struct {
+	members  *membership
+	shuffles *shuffles
+	state    *state.Machine
+	opened   func() []byte // what ranks have opened
+}
+
+func (n *tables) files() []fs.File {
 	all := []fs.File{
-		{Name: "nodes", Content: func() []byte { return nodesTable(n.all.Cluster()) }},
-		{Name: "plans", Content: func() []byte { return plansTable(n.State) }},
-		{Name: "queues", Content: func() []byte { return queuesTable(n.State) }},
-		{Name: "leases", Content: func() []byte { return leasesTable(n.State) }},
-		{Name: "trace", Content: n.Kept.Opened},
+		{Name: "nodes", Content: func() []byte { return nodesTable(n.members.Cluster()) }},
+		{Name: "plans", Content: func() []byte { return plansTable(n.state) }},
+		{Name: "queues", Content: func() []byte { return queuesTable(n.state) }},
+		{Name: "leases", Content: func() []byte { return leasesTable(n.state) }},
+		{Name: "trace", Content: n.opened},
 	}
-	if n.Pool != nil {
-		all = append(all, fs.File{Name: "shuffle", Content: n.all.shuffleTable})
+	if n.shuffles.pool != nil {
+		all = append(all, fs.File{Name: "shuffle", Content: n.shuffles.shuffleTable})
 	}
 	return all
 }
@@ -50,7 +57,7 @@ func nodesTable(c control.Cluster) []byte {
 }
 
 // plansTable is the views that are settled, the latest last.
-func plansTable(m *state.Machine) []byte {
+func plansTable(m interface{ SettledPlans() []state.SettledPlan }) []byte {
 	plans := m.SettledPlans()
 	return columns(func(line func(...any)) {
 		line("view", "ranks", "nodes", "settled")
@@ -70,9 +77,23 @@ func nodesOf(r state.Runs) int {
 	return len(slices.Compact(ids))
 }
 
+// What a table of queues asks of the cluster's state.
+type (
+	asides interface {
+		queued
+		hosts
+		Suspects(view string) []state.Suspect
+	}
+	leases interface {
+		queued
+		hosts
+		Workers(view string) []state.Worker
+	}
+)
+
 // queuesTable has the progress of each queue, the latest last, and below that what is
 // set aside, if anything is.
-func queuesTable(m *state.Machine) []byte {
+func queuesTable(m asides) []byte {
 	queues := latest(m)
 	queues = queues[max(0, len(queues)-maxLines):]
 	table := columns(func(line func(...any)) {
@@ -88,7 +109,7 @@ func queuesTable(m *state.Machine) []byte {
 }
 
 // asideTable is a line for each batch that was set aside.
-func asideTable(m *state.Machine, queues []state.Queue) []byte {
+func asideTable(m asides, queues []state.Queue) []byte {
 	left := maxLines
 	return columns(func(line func(...any)) {
 		line("view", "batch", "returned", "last", "rank", "host", "cause")
@@ -108,7 +129,7 @@ func asideTable(m *state.Machine, queues []state.Queue) []byte {
 
 // leasesTable is a line for each batch of a queue that a reader has, those of the latest
 // queue last, and of each the oldest first.
-func leasesTable(m *state.Machine) []byte {
+func leasesTable(m leases) []byte {
 	left := maxLines
 	return columns(func(line func(...any)) {
 		line("view", "batch", "rank", "host", "since")

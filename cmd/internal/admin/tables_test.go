@@ -87,7 +87,7 @@ d@epoch=0,ranks=4,seed=0,order=none,step=8,tail=keep,assign=local  rank-1/batch-
 `, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	q := queues{&daemon{Config: Config{State: k.State}}}
+	q := queues{state: k.State}
 	var got []string
 	for _, l := range q.leases() {
 		since := "-"

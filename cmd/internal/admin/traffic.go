@@ -8,11 +8,25 @@ import (
 	"rankfs/meta/wire"
 )
 
+// peers counts what other nodes are asked for by this one, and ask it for.
+type peers struct {
+	client interface {
+		Stats() wire.ClientStats
+		Nodes() []wire.NodeStats
+	}
+	server interface { // set by Start
+		Stats() wire.ServerStats
+		Visitors() []wire.VisitorStats
+	}
+	hedged interface{ Hedges() (begun, won uint64) }
+	hosts  hosts
+}
+
 // traffic counts the bytes that this node and its peers sent each other; nil if neither has asked
 // for anything.
-func (n *status) traffic() *control.Peers {
-	c, s := n.Wire.Stats(), n.server.Stats()
-	hedges, won := n.Peers.Hedges()
+func (n *peers) traffic() *control.Peers {
+	c, s := n.client.Stats(), n.server.Stats()
+	hedges, won := n.hedged.Hedges()
 	p := &control.Peers{
 		Received: control.Traffic{
 			Bytes: c.BytesIn, Records: c.Items, Requests: c.Requests,
@@ -21,7 +35,7 @@ func (n *status) traffic() *control.Peers {
 		Sent:    traffic(s.BytesOut, s.Counts),
 		Corrupt: c.CorruptStreams, Hedges: hedges, HedgesWon: won, Turned: s.Refused,
 	}
-	p.Nodes = n.pair(n.Wire.Nodes(), n.server.Visitors())
+	p.Nodes = n.pair(n.client.Nodes(), n.server.Visitors())
 	if len(p.Nodes) == 0 && p.Received.Requests+p.Sent.Requests+p.Turned == 0 {
 		return nil
 	}
@@ -33,11 +47,11 @@ func traffic(bytes uint64, c wire.Counts) control.Traffic {
 }
 
 // pair joins, for each node, the traffic received from it and sent to it.
-func (n *status) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []control.Peer {
+func (n *peers) pair(asked []wire.NodeStats, asking []wire.VisitorStats) []control.Peer {
 	of := make(map[string]*control.Peer)
 	peer := func(node string) *control.Peer {
 		if of[node] == nil {
-			of[node] = &control.Peer{ID: node, Host: n.State.HostOf(node)}
+			of[node] = &control.Peer{ID: node, Host: n.hosts.HostOf(node)}
 		}
 		return of[node]
 	}

@@ -9,7 +9,6 @@ import (
 	"rankfs/cmd/internal/kept"
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch/hdfs"
-	"rankfs/fs"
 	"rankfs/meta/group"
 	"rankfs/meta/stall"
 	"rankfs/meta/state"
@@ -43,19 +42,24 @@ type Config struct {
 
 // A Group is the cluster, as its members see and change it.
 type Group interface {
-	Self() string
-	Status() group.Status
-	Do(ctx context.Context, c state.Command) (state.Result, error)
-	Ask(ctx context.Context, id, name string, request, result any) error // a call of another node, or of this one
-	Observer
+	Members
+	Commands
 	Tokens
+	Ask(ctx context.Context, id, name string, request, result any) error // a call of another node, or of this one
+	Unwritten() error                                                    // why this node's log is not written, if so
 }
 
-// An Observer says which nodes do not answer, or cannot write.
-type Observer interface {
+// Members are the nodes of the cluster, of which this is one, and which of them do not answer.
+type Members interface {
+	Self() string
+	Status() group.Status
 	Silent() []string  // of all
 	Missing() []string // of the voters, by their hosts
-	Unwritten() error  // why this one's log is not written, if so
+}
+
+// Commands change what the cluster has agreed on.
+type Commands interface {
+	Do(ctx context.Context, c state.Command) (state.Result, error)
 }
 
 // Tokens let nodes in.
@@ -65,9 +69,5 @@ type Tokens interface {
 	Ready(ctx context.Context) error
 }
 
-// A daemon is the state that all parts share. Tree and server are set by Start.
-type daemon struct {
-	Config
-	tree   *fs.Tree
-	server *wire.Server
-}
+// hosts says on which host a node is.
+type hosts interface{ HostOf(node string) string }
