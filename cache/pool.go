@@ -44,9 +44,9 @@ func newPool(budget int64) (*pool, error) {
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}
 	p := &pool{dir: dir, file: os.NewFile(uintptr(fd), "rankfs-small-slabs")}
-	most := min(int(roomier*budget/(blockPages*pages(1)))+2*slotBytes/int(pages(1)), 1<<32/blockPages)
-	p.mu.slots = newSlots(most)
-	if err := unix.Ftruncate(fd, int64(most)*blockPages*pages(1)); err != nil {
+	maxBlocks := min(int(roomier*budget/(blockPages*pages(1)))+2*slotBytes/int(pages(1)), 1<<32/blockPages)
+	p.mu.slots = newSlots(maxBlocks)
+	if err := unix.Ftruncate(fd, int64(maxBlocks)*blockPages*pages(1)); err != nil {
 		p.close()
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}

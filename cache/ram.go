@@ -31,7 +31,7 @@ type ram struct {
 	dir       *os.File
 	root      *os.File // the same, for handles
 	pool      *pool
-	most      int // files with a mapping: the kernel lets a process have so many
+	maxFiles  int // with a mapping: the kernel lets a process have so many
 	idleFiles int // of them, of which no more are kept that are open nowhere
 
 	handles bool // files can be opened again by theirs
@@ -132,7 +132,7 @@ func (r *ram) release(real int64) {
 // go taken off. r.mu is held; the files are to be closed without it.
 func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
 	fits := func() bool {
-		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.most)
+		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.maxFiles)
 	}
 	for !fits() && len(r.mu.spare) > 0 {
 		discard = append(discard, r.oldest())

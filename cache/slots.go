@@ -15,10 +15,10 @@ const (
 // different lengths are in different blocks, so that one that is given back is
 // as good for the next one: nothing is ever moved. It is not for concurrent use.
 type slots struct {
-	blocks []block
-	most   int      // blocks
-	empty  []uint32 // blocks that no run is in
-	room   map[uint32][]uint32
+	blocks    []block
+	maxBlocks int
+	empty     []uint32 // blocks that no run is in
+	room      map[uint32][]uint32
 }
 
 // A block is blockPages pages, divided into runs of so many.
@@ -29,8 +29,8 @@ type block struct {
 	taken [blockPages / 64]uint64
 }
 
-func newSlots(most int) *slots {
-	return &slots{most: most, room: make(map[uint32][]uint32)}
+func newSlots(maxBlocks int) *slots {
+	return &slots{maxBlocks: maxBlocks, room: make(map[uint32][]uint32)}
 }
 
 // take returns the first of so many pages, one or more, that are free.
@@ -55,7 +55,7 @@ func (s *slots) divide(pages uint32) bool {
 	switch last := len(s.empty) - 1; {
 	case last >= 0:
 		n, s.empty = s.empty[last], s.empty[:last]
-	case len(s.blocks) == s.most:
+	case len(s.blocks) == s.maxBlocks:
 		return false
 	default:
 		s.blocks = append(s.blocks, block{})

@@ -10,8 +10,8 @@ import (
 // there is room as long as there is a block to divide.
 func TestSlots(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		const most = 6
-		s := newSlots(most)
+		const maxBlocks = 6
+		s := newSlots(maxBlocks)
 		taken := make(map[uint32]uint32) // pages by the first of them
 		var order []uint32
 		r.Repeat(map[string]func(*rapid.T){
@@ -42,7 +42,7 @@ func TestSlots(t *testing.T) {
 				pages := make(map[uint32]bool)
 				for first, n := range taken {
 					for p := range n {
-						if pages[first+p] || first+p >= most*blockPages || first/blockPages != (first+p)/blockPages {
+						if pages[first+p] || first+p >= maxBlocks*blockPages || first/blockPages != (first+p)/blockPages {
 							r.Fatalf("page %d of a run of %d", first+p, n)
 						}
 						pages[first+p] = true

@@ -47,8 +47,8 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Close(), p.close())
 	}
-	most := maxMappings() / 4 * 3
-	r := &ram{dir: dir, root: root, pool: p, most: most, idleFiles: min(maxIdleFiles, most/2, disks.MaxFiles()/2)}
+	maxFiles := maxMappings() / 4 * 3
+	r := &ram{dir: dir, root: root, pool: p, maxFiles: maxFiles, idleFiles: min(maxIdleFiles, maxFiles/2, disks.MaxFiles()/2)}
 	r.budget.Store(budget)
 	r.handles = r.canReopen()
 	return r, nil

@@ -24,9 +24,9 @@ const MaxFills = 64
 // enough more bytes a second; now and then fewer are tried. So a far source has many,
 // and one whose rate, or a processor, is used up has no more than before.
 type Fills struct {
-	least int
-	n     int // at a time
-	was   int // before the trial; n if there is none
+	min int
+	n   int // at a time
+	was int // before the trial; n if there is none
 
 	began    float64 // of what is counted now, in seconds
 	done     int     // below zero: so many of before are still to end
@@ -39,7 +39,7 @@ type Fills struct {
 }
 
 // New begins with the least of fills at a time.
-func New(least int) Fills { return Fills{least: least, n: least, was: least, patience: 1} }
+func New(min int) Fills { return Fills{min: min, n: min, was: min, patience: 1} }
 
 // AtOnce is the number of fills that may be done at a time.
 func (f *Fills) AtOnce() int { return f.n }
@@ -99,7 +99,7 @@ func (f *Fills) judge(rate float64, lacks bool) {
 func (f *Fills) try() {
 	f.was, f.done = f.n, -f.n
 	if f.fewer {
-		f.n = max(f.least, f.n-f.n/3)
+		f.n = max(f.min, f.n-f.n/3)
 		if f.n == f.was {
 			f.fewer = false
 		}

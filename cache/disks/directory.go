@@ -39,7 +39,7 @@ type directory struct {
 
 func newDirectory(dir Dir, c Config, systems *fileSystems) *directory {
 	d := &directory{path: dir.Path, config: c, log: c.Log, systems: systems}
-	d.budget = &diskdir.Budget{Most: dir.Bytes}
+	d.budget = &diskdir.Budget{Max: dir.Bytes}
 	d.health = newHealth(dir.Path, c)
 	d.slabs = newSlabs(d.budget)
 	d.unlinked = &unlinked{budget: d.budget, health: d.health}
@@ -104,7 +104,7 @@ func (d *directory) room() int64 {
 	if d.health.Suspended() != nil {
 		room = used - others
 	}
-	return max(0, min(room, p.most.Load()-others)-d.slabs.indexBytes())
+	return max(0, min(room, p.max.Load()-others)-d.slabs.indexBytes())
 }
 
 // attend does what is not asked for: it writes the index now and then, and

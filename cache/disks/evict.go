@@ -39,8 +39,8 @@ type spare func(Key) bool
 // reserve counts bytes as used and pending, giving up slabs for them that may go.
 func (v *evictor) reserve(p *place, need int64, may spare) error {
 	for !v.budget.Count(need) {
-		if _, others := v.budget.Use(); need > v.budget.Most-others {
-			return meta.Worded(ErrNoRoom, "a slab of %d bytes is more than the nvme budget of %d, of which other files have %d", need, v.budget.Most, others)
+		if _, others := v.budget.Use(); need > v.budget.Max-others {
+			return meta.Worded(ErrNoRoom, "a slab of %d bytes is more than the nvme budget of %d, of which other files have %d", need, v.budget.Max, others)
 		}
 		if !v.shrink(may) {
 			return v.full(may)
@@ -68,10 +68,10 @@ func (v *evictor) trim(may spare) error {
 // full is the error that nothing may make way.
 func (v *evictor) full(may spare) error {
 	if may == nil {
-		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.Most)))
+		return meta.Worded(ErrNoRoom, "ranks hold all of the nvme budget of %s", meta.FormatBytes(uint64(v.budget.Max)))
 	}
 	return meta.Worded(ErrNoRoom, "of the nvme budget of %s nothing may make way: ranks hold it or come to it, or it is pinned or of the same view",
-		meta.FormatBytes(uint64(v.budget.Most)))
+		meta.FormatBytes(uint64(v.budget.Max)))
 }
 
 // clear gives up slabs until the file system has its floor free, when what is

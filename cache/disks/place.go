@@ -25,7 +25,7 @@ type place struct {
 	parts   string // how names of unfinished files begin
 	block   int64
 	pending *atomic.Int64 // bytes to be written on this file system that have no blocks yet
-	most    atomic.Int64  // that the directory may use as its file system was found last
+	max     atomic.Int64  // that the directory may use as its file system was found last
 	serial  atomic.Uint64 // of the last unfinished file
 	listed  chan struct{} // closed when its names have been seen
 }
@@ -74,7 +74,7 @@ func openPlace(path string, create bool, systems *fileSystems) (*place, error) {
 	p := &place{
 		Place: at, parts: partPrefix + rand.Text() + "-", block: max(s.Bsize, 512), pending: systems.of(at.Dev), listed: make(chan struct{}),
 	}
-	p.most.Store(math.MaxInt64)
+	p.max.Store(math.MaxInt64)
 	return p, nil
 }
 
@@ -112,7 +112,7 @@ func (p *place) lack(floor Floor, used int64) (int64, error) {
 		return 0, err
 	}
 	lack := floor.of(int64(s.Blocks)*s.Bsize) + p.pending.Load() - int64(s.Bavail)*s.Bsize
-	p.most.Store(used - lack)
+	p.max.Store(used - lack)
 	return lack, nil
 }
 

@@ -36,7 +36,7 @@ type Reservation struct {
 }
 
 // Dir is the directory in which the room is, and its budget.
-func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.Most} }
+func (r *Reservation) Dir() Dir { return Dir{r.dir.path, r.dir.budget.Max} }
 
 // Folder is the folder of a name in the directory.
 func (r *Reservation) Folder(name string) *Folder { return &Folder{r.dir.health, r.place, name} }
@@ -105,7 +105,7 @@ func (d *directory) reserve(bytes int64, toCome bool) (*Reservation, error) {
 	}
 	if !d.budget.Reserve(bytes) {
 		return nil, fmt.Errorf("%w: %d bytes, nvme budget of %d in %s, %d of it for other files; give --nvme a larger SIZE, or remove datasets whose copies are there",
-			meta.ErrNoSpace, bytes, d.budget.Most, d.path, d.budget.Most-d.budget.Beside())
+			meta.ErrNoSpace, bytes, d.budget.Max, d.path, d.budget.Max-d.budget.Beside())
 	}
 	r := &Reservation{dir: d, place: p, bytes: bytes}
 	if toCome {

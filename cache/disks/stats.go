@@ -27,7 +27,7 @@ func (t *Tier) Stats() []Stats {
 
 func (d *directory) stats() Stats {
 	s := d.slabs.stats()
-	s.Path, s.Budget, s.Fault, s.Dying = d.path, d.budget.Most, d.health.fault(), d.unlinked.bytes()
+	s.Path, s.Budget, s.Fault, s.Dying = d.path, d.budget.Max, d.health.fault(), d.unlinked.bytes()
 	s.Used, s.Others = d.budget.Use()
 	return s
 }

@@ -8,11 +8,11 @@ import "sync"
 //   - used is at least what the directory's files take. A file is counted before it is made, and
 //     until its blocks are free.
 //   - Staying files make way for none, and all others for them. What these take and what is
-//     reserved for such never exceed Most together.
+//     reserved for such never exceed Max together.
 //
 // Its lock is held within its methods only, and no other is taken meanwhile.
 type Budget struct {
-	Most int64
+	Max int64
 
 	mu struct {
 		sync.Mutex
@@ -26,7 +26,7 @@ type Budget struct {
 func (b *Budget) Count(bytes int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ok = bytes <= b.Most-b.mu.used-b.mu.reserved; ok {
+	if ok = bytes <= b.Max-b.mu.used-b.mu.reserved; ok {
 		b.mu.used += bytes
 	}
 	return ok
@@ -44,7 +44,7 @@ func (b *Budget) Add(bytes int64) {
 func (b *Budget) Left() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Most - b.mu.used - b.mu.reserved
+	return b.Max - b.mu.used - b.mu.reserved
 }
 
 // Use is the room of all files, and of those among them which stay.
@@ -58,14 +58,14 @@ func (b *Budget) Use() (used, staying int64) {
 func (b *Budget) Beside() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.Most - b.mu.staying - b.mu.reserved
+	return b.Max - b.mu.staying - b.mu.reserved
 }
 
 // Reserve keeps bytes for files that stay, unless they are more than there is room for beside these.
 func (b *Budget) Reserve(bytes int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ok = bytes <= b.Most-b.mu.staying-b.mu.reserved; ok {
+	if ok = bytes <= b.Max-b.mu.staying-b.mu.reserved; ok {
 		b.mu.reserved += bytes
 	}
 	return ok
@@ -75,7 +75,7 @@ func (b *Budget) Reserve(bytes int64) (ok bool) {
 func (b *Budget) Charge(bytes int64) (ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ok = bytes <= b.Most-b.mu.used; ok {
+	if ok = bytes <= b.Max-b.mu.used; ok {
 		b.mu.reserved -= bytes
 		b.mu.staying += bytes
 		b.mu.used += bytes

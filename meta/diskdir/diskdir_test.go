@@ -151,7 +151,7 @@ func TestFailures(t *testing.T) {
 
 // What stays has the budget before all else, which has what is left.
 func TestBudget(t *testing.T) {
-	b := diskdir.Budget{Most: 100}
+	b := diskdir.Budget{Max: 100}
 	has := func(when string, left, beside, used, staying int64) {
 		t.Helper()
 		u, s := b.Use()

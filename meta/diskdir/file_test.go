@@ -190,7 +190,7 @@ func TestFilesLastIfTheyAreDurable(t *testing.T) {
 // of it; a file that has its name keeps both.
 func TestWhatIsDiscardedTakesNoRoom(t *testing.T) {
 	disk, root := newNoted(t)
-	room := diskdir.Budget{Most: 100}
+	room := diskdir.Budget{Max: 100}
 	file := func(name string) *diskdir.File {
 		t.Helper()
 		if !room.Count(60) {
@@ -238,7 +238,7 @@ func TestNothingIsWrittenOnceTheCallerLeft(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	must(t, err)
 	defer root.Close()
-	room := diskdir.Budget{Most: 100}
+	room := diskdir.Budget{Max: 100}
 	f := &diskdir.File{Dir: root, Unfinished: "a-", Name: "a", Room: &room}
 	must(t, f.Create(nil, os.O_EXCL, 0o600, 0))
 	f.Count(60)

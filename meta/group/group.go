@@ -91,7 +91,7 @@ func (g *Group) wire(ctx context.Context, mayFound bool) (founds bool, err error
 		return false, errors.Join(err, store.close(), g.calls.close())
 	}
 
-	seen, ballot, warnings := &liveness{dead: c.times.dead, most: c.times.look}, make(ballot, 1), newWarnings(c.Log)
+	seen, ballot, warnings := &liveness{dead: c.times.dead, max: c.times.look}, make(ballot, 1), newWarnings(c.Log)
 	g.leaderCalls = &leaderCalls{c, g.standing, g.calls, g.replica}
 	g.progress = newProgress(c, g.replica, g.leaderCalls)
 	executor := &executor{c, g.replica, prober, ballot}

@@ -17,7 +17,7 @@ func TestANodeThatWasNotAskedIsNotDead(t *testing.T) {
 		n, ok := first.machine.Node(late.id)
 		return ok && n.Up
 	})
-	seen := &liveness{dead: time.Minute, most: time.Minute}
+	seen := &liveness{dead: time.Minute, max: time.Minute}
 	seen.begin([]string{first.id}, time.Now())
 	h := &health{first.group.config, seen, first.group.duties.health.prober, first.group.duties.health.executor}
 	h.report(t.Context())

@@ -27,7 +27,7 @@ type heartbeat struct {
 // Any goroutine may look and note. The lock is held for no more than that.
 type liveness struct {
 	dead time.Duration // asked in vain
-	most time.Duration // that one round counts
+	max  time.Duration // that one round counts
 	mu   struct {
 		sync.Mutex
 		round int       // the one that is under way; 0: this node has never led
@@ -57,7 +57,7 @@ func (s *liveness) begin(ids []string, now time.Time) {
 func (s *liveness) looked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	took := min(now.Sub(s.mu.ended), s.most)
+	took := min(now.Sub(s.mu.ended), s.max)
 	for id := range s.mu.vain {
 		if s.mu.last[id] != s.mu.round {
 			s.mu.vain[id] += took

@@ -38,7 +38,7 @@ func TestARoundThatWasLateCountsAgainstNoNode(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			now := time.Now()
-			s := &liveness{dead: dead, most: look}
+			s := &liveness{dead: dead, max: look}
 			s.begin([]string{"a", "b"}, now)
 			for _, r := range tt.rounds {
 				now = now.Add(r.took)

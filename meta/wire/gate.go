@@ -15,9 +15,9 @@ import (
 // turn, except those of a node that has its share already. The lock guards the queue and
 // the counts; a request waits for its ticket without it.
 type gate struct {
-	most, each int           // requests let in, of all nodes and of one
-	places     int           // in the queue
-	wait       time.Duration // there
+	max, each int           // requests let in, of all nodes and of one
+	places    int           // in the queue
+	wait      time.Duration // there
 
 	mu struct {
 		sync.Mutex
@@ -32,8 +32,8 @@ type ticket struct {
 	turn chan struct{} // closed when it may go in
 }
 
-func newGate(most, each int, l *Limits) *gate {
-	g := &gate{most: most, each: each, places: l.Queue, wait: l.Wait}
+func newGate(max, each int, l *Limits) *gate {
+	g := &gate{max: max, each: each, places: l.Queue, wait: l.Wait}
 	g.mu.of = make(map[string]int)
 	return g
 }
@@ -65,7 +65,7 @@ func (g *gate) enter(ctx context.Context, node string, wait time.Duration) (leav
 }
 
 func (g *gate) busy() error {
-	return fmt.Errorf("node %w: %d requests are under way here", meta.ErrBusy, g.most)
+	return fmt.Errorf("node %w: %d requests are under way here", meta.ErrBusy, g.max)
 }
 
 // queue lets a request in, or gives it a place.
@@ -98,7 +98,7 @@ func (g *gate) give(t *ticket, leave func()) {
 
 // admit lets in the requests that it can. mu is held.
 func (g *gate) admit() {
-	for i := 0; i < len(g.mu.queue) && g.mu.inner < g.most; {
+	for i := 0; i < len(g.mu.queue) && g.mu.inner < g.max; {
 		t := g.mu.queue[i]
 		if g.mu.of[t.node] >= g.each {
 			i++

@@ -63,7 +63,7 @@ var (
 // same one: each has its own below that.
 func Open(at string, bytes int64, self string, log *slog.Logger) (*Disk, error) {
 	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: SuspendTime, Log: log}}
-	d.Budget.Most = bytes
+	d.Budget.Max = bytes
 	d.mu.lasting, d.mu.undropped = make(map[string]bool), make(map[uint64]bool)
 	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {
 		err = w.Do(func() (err error) {
@@ -128,7 +128,7 @@ func (d *Disk) Take(bytes int64) bool { return d.health.Suspended() == nil && d.
 // Room is what is used, and what may be.
 func (d *Disk) Room() (used, bytes int64) {
 	used, _ = d.Budget.Use()
-	return used, d.Budget.Most
+	return used, d.Budget.Max
 }
 
 // Close closes the directory. The files stay.

@@ -127,7 +127,7 @@ type Intake struct {
 	from      *wire.Stream
 	*unpacker        // nil: it comes as it is
 	Bytes     uint64 // of it unpacked
-	most      uint64 // on the wire
+	max       uint64 // on the wire
 	begun     bool
 	block     []byte // is not read yet
 }
@@ -139,7 +139,7 @@ const maxPushed = 1 << 40
 func (k *Presses) Intake(q wire.Request, is Pushed, s *wire.Stream) (*Intake, error) {
 	switch {
 	case is.Packed == meta.Uncompressed:
-		return &Intake{from: s, Bytes: q.Bytes, most: q.Bytes}, nil
+		return &Intake{from: s, Bytes: q.Bytes, max: q.Bytes}, nil
 	case !is.Packed.Known(), is.Plain == 0, is.Plain > maxPushed, q.Bytes != 0:
 		return nil, fmt.Errorf("request to take %d bytes, packed by %d, %w", is.Plain, is.Packed, meta.ErrInvalid)
 	}
@@ -147,9 +147,9 @@ func (k *Presses) Intake(q wire.Request, is Pushed, s *wire.Stream) (*Intake, er
 	if err != nil {
 		return nil, err
 	}
-	most := MaxPacked(is.Plain)
-	s.AtMost(most)
-	return &Intake{from: s, unpacker: u, Bytes: is.Plain, most: most}, nil
+	maxBytes := MaxPacked(is.Plain)
+	s.AtMost(maxBytes)
+	return &Intake{from: s, unpacker: u, Bytes: is.Plain, max: maxBytes}, nil
 }
 
 // Close gives back the memory that it unpacks in.
@@ -167,7 +167,7 @@ const firstGrant = 1 << 20
 func (in *Intake) Read(b []byte) (int, error) {
 	if !in.begun {
 		in.begun = true
-		if err := in.from.Grant(min(in.most, firstGrant)); err != nil {
+		if err := in.from.Grant(min(in.max, firstGrant)); err != nil {
 			return 0, err
 		}
 	}
