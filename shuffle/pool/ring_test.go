@@ -82,8 +82,8 @@ func TestGuest(t *testing.T) {
 		if slices.Contains(got, m.id) || len(got) != 1+i/2 {
 			t.Errorf("%s: it is on %v", spec, got)
 		}
-		for _, keeper := range s.members[:2] {
-			keeper.stop()
+		for _, other := range s.members[:2] {
+			other.stop()
 		}
 		a := meta.Attempt{Map: 1}
 		m.write(stage, a, "more")
@@ -94,8 +94,8 @@ func TestGuest(t *testing.T) {
 		if len(m.left(stage)) == 0 {
 			t.Errorf("%s: the attempt has not stayed", spec)
 		}
-		for _, keeper := range s.members[:2] {
-			keeper.start()
+		for _, other := range s.members[:2] {
+			other.start()
 		}
 		if err := m.of(stage).Attempts().Commit(s.ctx, a, false); err != nil {
 			t.Errorf("%s: when they can be again: %v", spec, err)

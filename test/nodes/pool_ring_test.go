@@ -69,8 +69,8 @@ func TestAGuestOfThePool(t *testing.T) {
 	t.Parallel()
 	c := cluster.Bare(t)
 	m := gather(t, c, c.Hosts()[:2])
-	keeper, guest := m.Nodes[0], m.Nodes[1]
-	keeper.Options("--pool-ram", "64MiB")
+	other, guest := m.Nodes[0], m.Nodes[1]
+	other.Options("--pool-ram", "64MiB")
 	guest.Options("--pool-ram", "0")
 	m.Found()
 	defer func() { endJob(t, m.Nodes) }()
@@ -80,7 +80,7 @@ for m in 0 1 2; do seq "$m" 3 3000 > "$1/s/.map-00000$m.0"; mv "$1/s/.map-00000$
 echo 'maps=1 parts=1 copies=1' > "$1/large/spec"
 head -c 12000000 /dev/zero > "$1/large/.map-000000.0"; mv "$1/large/.map-000000.0" "$1/large/map-000000"
 seq 9 > "$1/blob/.numbers"; mv "$1/blob/.numbers" "$1/blob/numbers"`)
-	if got := keptBy(t, guest, "job/s"); !maps.Equal(got, map[string]int{keeper.Host.Name: 3}) {
+	if got := keptBy(t, guest, "job/s"); !maps.Equal(got, map[string]int{other.Host.Name: 3}) {
 		t.Errorf("maps are on %v", got)
 	}
 	for _, n := range m.Nodes {

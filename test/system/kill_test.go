@@ -132,17 +132,17 @@ func TestMappingOutlivesChurn(t *testing.T) {
 	n, s := start(t, "--ram", "16MiB"), newFixed(t, 200*each, recordSize)
 	n.create("d", s, "--batch", fmt.Sprint(each), "--order", "full")
 	first := n.readView(t, "d")
-	keeper, churn := newRank(t), newRank(t)
+	holder, churn := newRank(t), newRank(t)
 	for k := range 8 {
 		name := fmt.Sprint(k)
-		keeper.open(name, n.batch("d", 0, k))
-		keeper.do("map", name)
-		keeper.do("close", name)
+		holder.open(name, n.batch("d", 0, k))
+		holder.do("map", name)
+		holder.do("close", name)
 	}
 	hold := func() {
 		t.Helper()
 		for k := range 8 {
-			if keeper.do("sum", fmt.Sprint(k)).Sum != sumOf(bytes.Join(first[k].records(), nil)) {
+			if holder.do("sum", fmt.Sprint(k)).Sum != sumOf(bytes.Join(first[k].records(), nil)) {
 				t.Errorf("batch %d changed under its mapping", k)
 			}
 		}
@@ -180,7 +180,7 @@ func TestMappingOutlivesChurn(t *testing.T) {
 	}
 	settles(8*each*recordSize, "the bytes of 8 batches are dying, and no others")
 	for k := range 8 {
-		keeper.do("unmap", fmt.Sprint(k))
+		holder.do("unmap", fmt.Sprint(k))
 	}
 	goThrough()
 	settles(0, "no bytes are dying, as no process maps anything")
