@@ -142,22 +142,26 @@ func (d *Disk) Free() int64 {
 	return max(0, d.Budget.Left())
 }
 
-// Failed notes an error of writing, and reports whether it is one of the disk, or of a directory that
-// is gone from where it was. While that is left alone there are no others, but of what was under
-// way. Memory, where d is nil, does not fail.
-func (d *Disk) Failed(err error) bool {
+// Failed notes an error of writing that is one of the disk, and is why the disk failed; nil if it is
+// another error. That something is not found is one of the disk where its directory is gone, or
+// where it does not answer: the cause is ErrGone or ErrSilent, whichever is so. While the disk is
+// left alone there are no others, but of what was under way. Memory, where d is nil, does not fail.
+func (d *Disk) Failed(err error) (cause error) {
 	if d == nil {
-		return false
+		return nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err = Ask(context.Background(), d, func() (struct{}, error) { return struct{}{}, d.place.Probe() })
 	}
 	is := func(cause error) bool { return errors.Is(err, cause) }
 	if !slices.ContainsFunc([]error{unix.EIO, unix.EROFS, unix.ENOSPC, ErrSilent, diskdir.ErrGone}, is) {
-		return false
+		return nil
 	}
 	d.health.Fail(err, false)
-	return true
+	if err == diskdir.ErrGone {
+		return ErrGone
+	}
+	return err
 }
 
 // Jobs are the numbers of those that have a directory.

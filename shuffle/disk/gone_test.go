@@ -25,7 +25,7 @@ func TestADirectoryThatIsGone(t *testing.T) {
 			_, err := Ask(t.Context(), d, func() (fs.FileInfo, error) { return os.Lstat(dir + "/file") })
 			return err
 		}
-		if d.Failed(fs.ErrNotExist) || d.Free() != 1<<20 || !errors.Is(look(), fs.ErrNotExist) {
+		if d.Failed(fs.ErrNotExist) != nil || d.Free() != 1<<20 || !errors.Is(look(), fs.ErrNotExist) {
 			t.Error("it fails as something else is not there")
 		}
 		for _, other := range []bool{false, true} {
@@ -39,8 +39,8 @@ func TestADirectoryThatIsGone(t *testing.T) {
 			} else if _, err := d.Job(7); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a job has a directory where there is none: %v", err)
 			}
-			if !d.Failed(fs.ErrNotExist) || d.Free() > 0 || d.Take(1) {
-				t.Errorf("it is gone, and %d bytes are free", d.Free())
+			if err := d.Failed(fs.ErrNotExist); err != ErrGone || d.Free() > 0 || d.Take(1) {
+				t.Errorf("it is gone, and %d bytes are free: %v", d.Free(), err)
 			}
 			if err := look(); err != ErrGone {
 				t.Errorf("it is gone, and of a file there it is said: %v", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,37 @@ func TestADiskThatDoesNotAnswerToReaders(t *testing.T) {
 		synctest.Wait()
 		if f.Lacks(t.Context(), 9, c) || f.Verify(9, c) != nil {
 			t.Error("it answers, and has not the map")
+		}
+	})
+}
+
+// Of a disk that does not answer it is not said that its directory is gone, though something was not
+// found there; nor that it does not answer, once it does.
+func TestADiskThatDoesNotAnswerIsNotGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, answer := onDisk(t, 1<<20, slog.New(slog.DiscardHandler)), make(chan struct{})
+		dir := filepath.Dir(f.disk.root.Name())
+		name, _, all := mapOfBytes(t, "words")
+		take := func() error { return f.Take(t.Context(), true, name, all, bytes.NewReader([]byte("words"))) }
+		if err := os.Rename(dir, dir+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := disk.Ask(t.Context(), f.disk.disk, func() (int, error) {
+			<-answer
+			return 1, nil
+		})
+		if err != disk.ErrSilent {
+			t.Fatalf("it does not answer: %v", err)
+		}
+		time.Sleep(disk.SuspendTime)
+		if err := take(); !errors.Is(err, disk.ErrSilent) || errors.Is(err, disk.ErrGone) {
+			t.Errorf("a map that was to be written: %v", err)
+		}
+		close(answer)
+		synctest.Wait()
+		time.Sleep(disk.SuspendTime)
+		if err := take(); !errors.Is(err, disk.ErrGone) || errors.Is(err, disk.ErrSilent) {
+			t.Errorf("and when it answers: %v", err)
 		}
 	})
 }

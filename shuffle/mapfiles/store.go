@@ -101,8 +101,8 @@ func (s Store) remove(name string) {
 
 // failed notes why something was not written, and returns that.
 func (s Store) failed(err error) error {
-	if s.disk.Failed(err) && errors.Is(err, fs.ErrNotExist) { // which is not said of the attempt
-		return disk.ErrGone
+	if cause := s.disk.Failed(err); cause != nil && errors.Is(err, fs.ErrNotExist) { // which is not said of the attempt
+		return cause
 	}
 	return err
 }

@@ -156,7 +156,7 @@ func (l *local) addDisk(f *files) error {
 	case err == nil:
 		f.disk = l.disk
 		f.maps.AddDisk(l.disk, root)
-	case errors.Is(err, disk.ErrFull), l.disk.Failed(err):
+	case errors.Is(err, disk.ErrFull), l.disk.Failed(err) != nil:
 		l.config.Log.Warn("a job of the shuffle pool has nothing on the disk", "dir", f.Dir, "cause", err)
 		return nil
 	}
