@@ -48,11 +48,16 @@ func (v *evictor) reserve(p *place, need int64, may spare) error {
 	}
 	p.pending.Add(need)
 	if err := v.clear(p, may); err != nil {
-		p.pending.Add(-need)
-		v.budget.Add(-need)
+		v.unreserve(p, need)
 		return v.health.refusal(err)
 	}
 	return nil
+}
+
+// unreserve gives back what was reserved for a file that is not begun.
+func (v *evictor) unreserve(p *place, need int64) {
+	p.pending.Add(-need)
+	v.budget.Add(-need)
 }
 
 // trim gives up slabs until what is used is within the budget.

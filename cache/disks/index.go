@@ -209,11 +209,9 @@ func (x *index) save() error {
 	if err := x.health.Suspended(); err != nil {
 		return meta.Worded(ErrNoRoom, "%w", err)
 	}
-	if err := x.evictor.reserve(p, p.blocks(indexSize(most)), nil); err != nil {
-		return err
-	}
-	return x.health.refusal(x.health.do(func(w *slowdisk.Work) error {
-		u, err := x.evictor.begin(w, p, indexSize(most), nil)
+	size := indexSize(most)
+	_, err := withRoom(x.evictor, p, size, nil, slowdisk.Plain(func(w *slowdisk.Work) error {
+		u, err := x.evictor.begin(w, p, size, nil)
 		if err != nil {
 			return err
 		}
@@ -224,7 +222,8 @@ func (x *index) save() error {
 		u.Close()
 		x.wrote(p, u.file.Takes, change)
 		return nil
-	}))
+	}), nil)
+	return err
 }
 
 // stale is the number of slabs that the index is to tell of at most, and where, if it does

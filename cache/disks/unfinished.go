@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"context"
 	"os"
 
 	"rankfs/meta/diskdir"
@@ -13,6 +14,20 @@ type unfinished struct {
 	place   *place
 	evictor *evictor
 	spare   spare // what may go for it
+}
+
+// withRoom reserves room for a file of that size, and has work done that begins it. If the disk has
+// fallen silent meanwhile nothing is begun, and the room is given back.
+func withRoom[T any](v *evictor, p *place, size int64, may spare, work func(*slowdisk.Work) (T, error), undo func(T)) (says T, err error) {
+	need := p.blocks(size)
+	if err := v.reserve(p, need, may); err != nil {
+		return says, err
+	}
+	says, err = slowdisk.Run(context.Background(), &v.health.Disk, v.health.patience, work, undo)
+	if err == slowdisk.ErrRefused {
+		v.unreserve(p, need)
+	}
+	return says, v.health.refusal(v.health.answer(err))
 }
 
 // begin makes a file with the blocks for a slab, which have been reserved.

@@ -22,13 +22,10 @@ func (d *directory) write(k Key, size int64, produce producer, may spare) error 
 	if err != nil {
 		return err
 	}
-	if err := d.evictor.reserve(p, p.blocks(size), may); err != nil {
-		return err
-	}
 	begin := func(w *slowdisk.Work) (*unfinished, error) { return d.evictor.begin(w, p, size, may) }
-	u, err := watch(d.health, begin, func(late *unfinished) { late.drop(nil) })
+	u, err := withRoom(d.evictor, p, size, may, begin, func(late *unfinished) { late.drop(nil) })
 	if err != nil {
-		return d.health.refusal(err)
+		return err
 	}
 	sum, err := produce(&u.File)
 	if err != nil {
