@@ -295,7 +295,7 @@ func TestFullDisk(t *testing.T) {
 	p := newPlace(t, c, "data1")
 	p.Must("mount", "-t", "tmpfs", "-o", "size=20m", "small", p.Dir+"/nvme")
 	t.Cleanup(func() { p.Must("umount", p.Dir+"/nvme") })
-	p.Options("--ram", "16MiB", "--nvme", p.Dir+"/nvme/slabs:256MiB", "--nvme-floor", "0B")
+	p.Options("--ram", "16MiB", "--nvme", p.Dir+"/nvme/slabs:256MiB")
 	d := p.start()
 	d.create("train", path, "--batch", "2000")
 	d.keepOnDisk("train")

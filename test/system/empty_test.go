@@ -24,7 +24,7 @@ func TestWhatADiskHas(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := newNode(t)
-			n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B", "--cache-policy", tt.policy), newFixed(t, 40*batchRecords, recordSize)
+			n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--cache-policy", tt.policy), newFixed(t, 40*batchRecords, recordSize)
 			n.create("d", s)
 			if tt.pin {
 				n.ok("cache", "pin", "d", "--tier", "nvme")

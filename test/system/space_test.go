@@ -47,7 +47,7 @@ func TestFullDiskUnderNVMe(t *testing.T) {
 	t.Parallel()
 	p := newNode(t)
 	p.at = newDisk(t, p, 24) + "/slabs"
-	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB", "--nvme-floor", "0B"), newFixed(t, 60*batchRecords, recordSize)
+	n, s := p.start("--ram", "16MiB", "--nvme", p.at+":256MiB"), newFixed(t, 60*batchRecords, recordSize)
 	n.createKept("d", s)
 	r := newRank(t)
 	for range 2 {
@@ -100,7 +100,7 @@ func TestOneDiskDies(t *testing.T) {
 	p := newNode(t)
 	disk := newDisk(t, p, 96)
 	dying := disk + "/slabs"
-	n := p.start("--ram", "16MiB", "--nvme", dying+":48MiB", "--nvme", p.at+":48MiB", "--nvme-floor", "0B")
+	n := p.start("--ram", "16MiB", "--nvme", dying+":48MiB", "--nvme", p.at+":48MiB")
 	s := newFixed(t, 60*batchRecords, recordSize)
 	n.createKept("d", s)
 	r := newRank(t)
