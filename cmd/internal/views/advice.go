@@ -19,7 +19,7 @@ func (vs *Views) Warnings(v meta.View, of *batch.Version) map[string]string {
 		all["memory"] = short
 	}
 	if of.Source.Remote && !v.ByChunk() {
-		if s := scatter(v, of.Index, vs.roomOfAll()); s != "" {
+		if s := scatter(v, of.Index, vs.maker.roomOfAll()); s != "" {
 			all["order"] = s
 		}
 	}

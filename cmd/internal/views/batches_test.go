@@ -17,7 +17,7 @@ func TestChunksAhead(t *testing.T) {
 	k.Up()
 	n := viewsOf(t, k, "ranks=4,batch=2", 6, []string{"a", "b"}, []string{"a", "b"}, []string{"b", "c"}, []string{"c"})
 	d := n.dataset(t)
-	b, err := n.newBatches(d.Default, d.Version, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 1}})
+	b, err := n.maker.batches(d.Default, d.Version, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 2}, {Host: "c", Ranks: 1}})
 	if err != nil || b.slabs == nil {
 		t.Fatalf("batches are made of chunks: %v, %v", err == nil && b.slabs != nil, err)
 	}
@@ -45,7 +45,7 @@ func TestDivisionIsAccountedFor(t *testing.T) {
 	k.Up()
 	n := viewsOf(t, k, "ranks=2,batch=chunk,order=full", 3, []string{"a"}, []string{"a"}, []string{"b"}, []string{"b"})
 	d := n.dataset(t)
-	b, err := n.newBatches(d.Default, d.Version, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}})
+	b, err := n.maker.batches(d.Default, d.Version, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func isHost(name string) bool {
 // admitted has what stands there by either.
 func (v *View) HostsCalled(name string) []string {
 	a, names := v.now(), []string{name}
-	for _, n := range v.views.config.State.OnHost(name) {
+	for _, n := range v.state.OnHost(name) {
 		names = append(names, n.Host)
 	}
 	found := a.Version.HostsCalled(names...)

@@ -76,7 +76,7 @@ func (v *View) Attributes(ctx context.Context, rank, step uint64) ([]fs.Attribut
 		return nil, err
 	}
 	id := a.ID()
-	tier, ok := v.views.cache.Contains(a.Key(rank, step))
+	tier, ok := v.cache.Contains(a.Key(rank, step))
 	if !ok {
 		tier = "source"
 	}

@@ -3,7 +3,6 @@ package views
 import (
 	"encoding/hex"
 	"slices"
-	"sync"
 
 	"rankfs/fetch/batch"
 	"rankfs/meta"
@@ -24,9 +23,9 @@ const maxEarlierPlans = 2
 
 // earlierPlans are the last settled plans of a dataset whose batches are chunks, without
 // that of v.
-func (vs *Views) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan) {
+func (r *Ranks) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan) {
 	hash, own := hex.EncodeToString(of.ID[:]), v.String()
-	for _, settled := range slices.Backward(vs.config.State.SettledPlans()) {
+	for _, settled := range slices.Backward(r.state.SettledPlans()) {
 		if settled.Index != hash || settled.View == own {
 			continue
 		}
@@ -36,7 +35,7 @@ func (vs *Views) earlierPlans(v meta.View, of *batch.Version) (all []earlierPlan
 			continue
 		}
 		p := plan.New(was, of.Plans)
-		if p.Place(vs.Ranks.Seats(settled.Nodes)) != nil {
+		if p.Place(r.Seats(settled.Nodes)) != nil {
 			continue
 		}
 		if all = append(all, earlierPlan{p, settled.Nodes}); len(all) == maxEarlierPlans {
@@ -59,20 +58,4 @@ func (f earlierPlan) reader(chunk int) (node string, ok bool) {
 		rank -= run.Count
 	}
 	return "", false
-}
-
-// earlierReaders says which other nodes may have a chunk of a view whose batches are chunks,
-// the likeliest first. The settled plans are looked up once, for the first chunk.
-func (vs *Views) earlierReaders(v meta.View, of *batch.Version) func(chunk int) []string {
-	earlierPlans := sync.OnceValue(func() []earlierPlan { return vs.earlierPlans(v, of) })
-	return func(chunk int) (nodes []string) {
-		owners := vs.config.Owners
-		for _, f := range earlierPlans() {
-			node, ok := f.reader(chunk)
-			if ok && node != owners.Self && owners.Up(node) && !slices.Contains(nodes, node) {
-				nodes = append(nodes, node)
-			}
-		}
-		return nodes
-	}
 }

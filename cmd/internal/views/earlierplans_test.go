@@ -31,7 +31,7 @@ func TestEarlierReadersOfChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := n.newBatches(v, of, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}})
+		p, err := n.maker.batches(v, of, []plan.Seat{{Host: "a", Ranks: 1}, {Host: "b", Ranks: 1}, {Host: "c", Ranks: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

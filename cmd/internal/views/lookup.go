@@ -17,8 +17,9 @@ func (vs *Views) Open(name string) (*View, error) {
 func (vs *Views) newView(name string, v meta.View, d *catalog.Dataset) (*View, error) {
 	key := v.String()
 	s := &View{
-		views: vs, name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settler: make(chan struct{}, 1),
-		ranks: viewRanks{views: vs, view: v, key: key, generation: d.Generation},
+		name: name, key: key, job: JobName(v, d.Default), asked: v, dataset: d, settler: make(chan struct{}, 1),
+		ranks: viewRanks{Ranks: vs.Ranks, cluster: vs.config.Cluster, tasks: &vs.tasks, log: vs.config.Log, view: v, key: key, generation: d.Generation},
+		state: vs.config.State, settled: vs.settled, maker: vs.maker, cache: vs.cache, stalls: vs.config.Stalls, memory: vs.Memory, queues: vs.queues,
 	}
 	if v.Assign == meta.AssignStrict || !d.Version.Source.Remote {
 		// Nothing to choose from: all bytes are as near to one rank as to another.

@@ -33,7 +33,7 @@ func (v *View) Checksum(ctx context.Context, rank, step uint64) (string, error) 
 // Open implements fs.Batches. It settles the view, and has the cache find the slab or make it.
 // What it waits for is accounted for.
 func (v *View) Open(ctx context.Context, thread int32, rank, step uint64) (_ fs.Slab, err error) {
-	account := v.views.config.Stalls.Open(v.job, rank)
+	account := v.stalls.Open(v.job, rank)
 	account.Of, account.Thread = v.dataset.Created.UnixNano(), thread
 	size := int64(0)
 	defer func() { account.Done(size, err) }()
@@ -45,7 +45,7 @@ func (v *View) Open(ctx context.Context, thread int32, rank, step uint64) (_ fs.
 	var slab *cache.Slab
 	for begun, again := time.Now(), true; again; again = err != nil && source.Again(ctx, &account, begun, &err) {
 		if err = source.Reach(ctx, &account); err == nil {
-			slab, err = v.views.cache.Open(ctx, &account, a.series, rank, step, a.Batches.keyFor(&account, rank, step))
+			slab, err = v.cache.Open(ctx, &account, a.series, rank, step, a.Batches.keyFor(&account, rank, step))
 		}
 	}
 	if err != nil {
@@ -63,5 +63,5 @@ func (v *View) withRoomFor(err error) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, v.views.Memory.roomFor(c, 0))
+	return fmt.Errorf("%w; %s", err, v.memory.roomFor(c, 0))
 }

@@ -19,7 +19,7 @@ type queueReader struct {
 
 // Queue is for a rank that takes batches as they come.
 func (v *View) Queue(rank uint64, uid uint32) fs.Queue {
-	r := v.views.config.Readers.Open(v.key, v.name, v.dataset.Generation, rank, uid)
+	r := v.queues.readers.Open(v.key, v.name, v.dataset.Generation, rank, uid)
 	return &queueReader{r, v, rank}
 }
 
@@ -38,12 +38,12 @@ func (q *queueReader) Next(ctx context.Context, wait bool) ([]byte, error) {
 // Close gives back the batch that was taken last. A close(2) does not wait for the
 // cluster to agree.
 func (q *queueReader) Close() {
-	n := q.view.views
-	n.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), leaveTime)
+	all := q.view.queues
+	all.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(all.tasks.ctx), leaveTime)
 		defer cancel()
 		if err := q.Leave(ctx); err != nil {
-			n.config.Log.Warn("a batch was not given back to its queue", "view", q.view.key, "cause", err)
+			all.log.Warn("a batch was not given back to its queue", "view", q.view.key, "cause", err)
 		}
 	})
 }
@@ -60,7 +60,7 @@ func (v *View) describeUnit(unit uint64) []byte {
 	if 2*a.Holders(a.host, rank, step).On(a.host) > size || !a.Version.Source.Remote {
 		where = "local"
 	}
-	path := filepath.Join(v.views.config.Mount, "datasets", v.name, dispatch.BatchName(unit, a.Cut().Ranks))
+	path := filepath.Join(v.queues.mount, "datasets", v.name, dispatch.BatchName(unit, a.Cut().Ranks))
 	return fmt.Appendf(nil, "%s %d %d %s\n", path, size, a.Records(rank, step), where)
 }
 

@@ -29,7 +29,7 @@ func (v *View) settle(ctx context.Context, account *stall.Open, rank uint64) err
 // waits to be the settler: the open that is the settler waits for all, those of this node
 // too.
 func (v *View) settleFirst(ctx context.Context, rank uint64) error {
-	if _, settled := v.views.config.State.SettledPlan(v.key); !settled {
+	if _, settled := v.state.SettledPlan(v.key); !settled {
 		if err := v.ranks.claim(ctx, rank); err != nil {
 			return err
 		}
@@ -56,16 +56,16 @@ func (v *View) settleFirst(ctx context.Context, rank uint64) error {
 // follow settles the view by the plan that the cluster settled.
 func (v *View) follow(p state.SettledPlan) error {
 	v.sequence = p.Sequence
-	v.views.settled.note(v.key, p.Sequence)
-	return v.assign(v.views.Ranks.Seats(p.Nodes), true)
+	v.settled.note(v.key, p.Sequence)
+	return v.assign(v.ranks.Seats(p.Nodes), true)
 }
 
 // holds reports whether the view is still what the cluster settled. If it was unsettled, the name
 // stands for something else.
 func (v *View) holds() error {
-	if v.sequence == 0 || !v.views.config.State.Overtaken(v.key, v.sequence) {
+	if v.sequence == 0 || !v.state.Overtaken(v.key, v.sequence) {
 		return nil
 	}
-	v.views.config.Drop(v.asked.Dataset)
+	v.settled.drop(v.asked.Dataset)
 	return meta.Worded(meta.ErrOvertaken, "view %s: its plan was unsettled; open it by its path again", v.key)
 }

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"sync"
 
 	"rankfs/meta"
@@ -10,6 +11,9 @@ import (
 // settledPlans are the plans that the cluster settled and views of this node go by. The
 // lock guards the table, and is taken before that of the state machine.
 type settledPlans struct {
+	state *state.Machine
+	drop  func(dataset string) // has its names looked up again
+
 	mu struct {
 		sync.Mutex
 		sequence map[string]uint64 // by view
@@ -26,17 +30,32 @@ func (p *settledPlans) note(view string, sequence uint64) {
 	p.mu.sequence[view] = sequence
 }
 
+// follow has names looked up again whose plans were unsettled, until ctx is done.
+func (p *settledPlans) follow(ctx context.Context) {
+	for {
+		changed := p.state.ClusterChanged()
+		for _, dataset := range p.overtaken() {
+			p.drop(dataset)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
 // overtaken are the datasets with views whose plan was unsettled or replaced by another.
 // It forgets these plans, and those that the cluster dropped for room.
-func (p *settledPlans) overtaken(m *state.Machine) (datasets []string) {
+func (p *settledPlans) overtaken() (datasets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for view, sequence := range p.mu.sequence {
-		if plan, ok := m.SettledPlan(view); ok && plan.Sequence == sequence {
+		if plan, ok := p.state.SettledPlan(view); ok && plan.Sequence == sequence {
 			continue
 		}
 		delete(p.mu.sequence, view)
-		if m.Overtaken(view, sequence) {
+		if p.state.Overtaken(view, sequence) {
 			dataset, _, _ := meta.SplitView(view)
 			datasets = append(datasets, dataset)
 		}

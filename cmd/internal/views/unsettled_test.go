@@ -36,14 +36,14 @@ func TestUnsettledPlansAreLeft(t *testing.T) {
 			n := viewsOf(t, k, "ranks=2,step=2", 10, []string{"a"}, []string{"b"})
 			k.Apply(settle(7), settle(0))
 			var dropped []string
-			n.config.Drop = func(name string) { dropped = append(dropped, name) }
+			n.settled.drop = func(name string) { dropped = append(dropped, name) }
 			s, err := n.Open(view.String())
 			if err != nil || !s.Settled() {
 				t.Fatalf("settled %v, %v", err == nil && s.Settled(), err)
 			}
 			k.Apply(tt.commands...)
-			looked := n.settled.overtaken(k.State)
-			if want := map[bool][]string{true: {"d"}}[tt.left]; !slices.Equal(looked, want) || len(n.settled.overtaken(k.State)) != 0 {
+			looked := n.settled.overtaken()
+			if want := map[bool][]string{true: {"d"}}[tt.left]; !slices.Equal(looked, want) || len(n.settled.overtaken()) != 0 {
 				t.Errorf("looked up again are the views of %q", looked)
 			}
 			if err := s.holds(); errors.Is(err, meta.ErrOvertaken) != tt.left || (err != nil) != tt.left {
@@ -76,7 +76,8 @@ func plansOfOthers(settle func(epoch int) *state.Settle) (all []state.Command) {
 
 // What a node notes of plans is no more than what the cluster keeps.
 func TestPinsAreForgotten(t *testing.T) {
-	k, noted := catalogtest.New(t, 1), new(settledPlans)
+	k := catalogtest.New(t, 1)
+	noted := &settledPlans{state: k.State}
 	k.Apply(&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)})
 	for epoch := range 3 {
 		view := settled(t, epoch).String()
@@ -88,7 +89,7 @@ func TestPinsAreForgotten(t *testing.T) {
 		noted.note(p.View, p.Sequence)
 	}
 	k.Apply(&state.RemoveDataset{Name: "d", Generation: 1})
-	noted.overtaken(k.State)
+	noted.overtaken()
 	if left := len(noted.mu.sequence); left != 0 {
 		t.Errorf("%d are left", left)
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"sync/atomic"
 
+	"rankfs/cache"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/meta"
+	"rankfs/meta/stall"
+	"rankfs/meta/state"
 	"rankfs/shuffle/plan"
 )
 
@@ -21,7 +24,6 @@ import (
 // All fields but the assignment and sequence are set by newView; sequence is written
 // before the settled assignment is stored, and read after that was loaded.
 type View struct {
-	views   *Views
 	name    string // under which it was looked up
 	key     string // the full name
 	job     string // under which its waits are accounted for
@@ -32,38 +34,24 @@ type View struct {
 	settler  chan struct{} // has a token while an open settles the view; others wait for room
 	sequence uint64        // of the settled plan that the view goes by; zero if there is none
 	ranks    viewRanks
-}
 
-// An assignment is which rank reads what, and on which host. It never changes.
-type assignment struct {
-	*Batches
-	host    string      // this one
-	seats   []plan.Seat // of the ranks; nil: all are here
-	settled bool
-}
-
-// hostOf is where a rank runs, as far as the assignment knows.
-func (a *assignment) hostOf(rank uint64) string {
-	for _, s := range a.seats {
-		if rank < s.Ranks {
-			return s.Host
-		}
-		rank -= s.Ranks
-	}
-	return a.host
+	// Of the node, for all its views.
+	state   *state.Machine
+	settled *settledPlans
+	maker   *maker
+	cache   *cache.Cache
+	stalls  *stall.Table
+	memory  *Memory
+	queues  *queues
 }
 
 // assign makes the view what follows from where the ranks are.
 func (v *View) assign(seats []plan.Seat, settled bool) error {
-	b, err := v.views.newBatches(v.asked, v.dataset.Version, seats)
+	a, err := v.maker.assign(v.asked, v.dataset.Version, seats, settled)
 	if err != nil {
 		return err
 	}
-	if settled && b.Chunks != nil {
-		b.Version.ReadBy(b.Plan)
-	}
-	v.views.watcher.Found(v.asked, b)
-	v.assigned.Store(&assignment{b, v.views.config.Host, seats, settled})
+	v.assigned.Store(a)
 	return nil
 }
 
@@ -90,7 +78,7 @@ func (v *View) RanksHere() (ranks []uint64) {
 	a := v.now()
 	seats := a.seats
 	if seats == nil {
-		seats = v.views.Ranks.Seats(v.views.Ranks.WouldBe(v.asked))
+		seats = v.ranks.Seats(v.ranks.WouldBe(v.asked))
 	}
 	first := uint64(0)
 	for _, seat := range seats {

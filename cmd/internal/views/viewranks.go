@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,11 +11,20 @@ import (
 	"rankfs/meta/state"
 )
 
+// A Cluster takes the commands of views.
+type Cluster interface {
+	Self() string
+	Do(ctx context.Context, c state.Command) (state.Result, error)
+}
+
 // viewRanks tell the cluster on which node each rank of one view is opened, and have it
 // settle where they all are. They may be used concurrently. mu guards the fields of what was
 // told, and is not held during a call to the cluster.
 type viewRanks struct {
-	views      *Views
+	*Ranks
+	cluster    Cluster
+	tasks      *tasks
+	log        *slog.Logger
 	view       meta.View
 	key        string
 	generation uint64 // of the dataset
@@ -27,19 +37,18 @@ type viewRanks struct {
 
 // claim says that a rank is on this node, unless the cluster knows.
 func (r *viewRanks) claim(ctx context.Context, rank uint64) error {
-	self := r.views.config.Cluster.Self()
-	if r.claimant(rank) == self {
+	if r.claimant(rank) == r.self {
 		return nil
 	}
-	_, err := r.views.config.Cluster.Do(ctx, &state.Claim{
-		Dataset: r.view.Dataset, Generation: r.generation, Ranks: r.view.Ranks, Rank: rank, Node: self,
+	_, err := r.cluster.Do(ctx, &state.Claim{
+		Dataset: r.view.Dataset, Generation: r.generation, Ranks: r.view.Ranks, Rank: rank, Node: r.self,
 	})
 	return err
 }
 
 // claimant is the node that a rank was opened on last; empty if on none.
 func (r *viewRanks) claimant(rank uint64) string {
-	for _, run := range r.views.config.State.Claims(r.view.Dataset, r.view.Ranks) {
+	for _, run := range r.state.Claims(r.view.Dataset, r.view.Ranks) {
 		if rank < run.Count {
 			return run.Node
 		}
@@ -52,14 +61,14 @@ func (r *viewRanks) claimant(rank uint64) string {
 // it may have been planned elsewhere, and the plans of later epochs should know. The
 // open does not wait for it.
 func (r *viewRanks) claimLater(rank uint64) {
-	if r.wasTold(rank) || r.claimant(rank) == r.views.config.Cluster.Self() {
+	if r.wasTold(rank) || r.claimant(rank) == r.self {
 		return
 	}
-	r.views.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(r.views.ctx, 10*time.Second)
+	r.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(r.tasks.ctx, 10*time.Second)
 		defer cancel()
 		if err := r.claim(ctx, rank); err != nil {
-			r.views.config.Log.Debug("rank not claimed", "view", r.key, "rank", rank, "cause", err)
+			r.log.Debug("rank not claimed", "view", r.key, "rank", rank, "cause", err)
 		}
 	})
 }
@@ -85,18 +94,18 @@ const (
 
 // settle finds what the cluster settled for the view, or has it settle where the ranks are.
 func (r *viewRanks) settle(ctx context.Context) (state.SettledPlan, error) {
-	if p, ok := r.views.config.State.SettledPlan(r.key); ok {
+	if p, ok := r.state.SettledPlan(r.key); ok {
 		return p, nil
 	}
 	if err := r.gather(ctx); err != nil {
 		return state.SettledPlan{}, err
 	}
-	result, err := r.views.config.Cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.views.Ranks.WouldBe(r.view)})
+	result, err := r.cluster.Do(ctx, &state.Settle{View: r.key, Generation: r.generation, Nodes: r.WouldBe(r.view)})
 	if err != nil {
 		return state.SettledPlan{}, err
 	}
 	plan := *result.Plan()
-	r.views.config.Log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(plan.Nodes))
+	r.log.Info("plan settled", "view", r.key, "ranks", r.view.Ranks, "nodes", len(plan.Nodes))
 	return plan, nil
 }
 
@@ -108,9 +117,9 @@ func (r *viewRanks) gather(ctx context.Context) error {
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()
 	for {
-		changed := r.views.config.State.ClusterChanged()
-		claims := r.views.config.State.Claims(r.view.Dataset, r.view.Ranks)
-		if _, settled := r.views.config.State.SettledPlan(r.key); settled || r.views.Ranks.allUp(claims) || len(r.views.config.State.Nodes()) == 1 {
+		changed := r.state.ClusterChanged()
+		claims := r.state.Claims(r.view.Dataset, r.view.Ranks)
+		if _, settled := r.state.SettledPlan(r.key); settled || r.allUp(claims) || len(r.state.Nodes()) == 1 {
 			return nil
 		}
 		if now := fmt.Sprint(claims); now != before {

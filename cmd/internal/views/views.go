@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"rankfs/cache"
 	"rankfs/cmd/internal/catalog"
@@ -36,29 +35,14 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// A Cluster takes the commands of views.
-type Cluster interface {
-	Self() string
-	Do(ctx context.Context, c state.Command) (state.Result, error)
-}
-
-// A Watcher is told of views. It may be called concurrently, and by a lookup, so it
-// must not take long.
-type Watcher interface {
-	// Planned is called with the batches of each plan that is made.
-	Planned(*Batches)
-	// Found is called with the batches that a view has as of now.
-	Found(view meta.View, b *Batches)
-}
-
 // Views are the views of a node. They implement fs.Catalog, and may be used concurrently.
 type Views struct {
 	config  Config
-	ctx     context.Context // of the tasks
-	tasks   sync.WaitGroup
-	cache   *cache.Cache // set by Start, as is watcher
-	watcher Watcher
-	settled settledPlans
+	tasks   tasks
+	cache   *cache.Cache // set by Start
+	maker   *maker
+	settled *settledPlans
+	queues  *queues
 
 	Ranks  *Ranks  // where they are
 	Memory *Memory // how much of it they need
@@ -67,14 +51,22 @@ type Views struct {
 // New makes the views of a node, which are not to be used before Start.
 func New(c Config) *Views {
 	ranks := &Ranks{state: c.State, self: c.Cluster.Self(), host: c.Host}
-	memory := &Memory{ram: c.RAM, nvme: c.NVMe, slab: c.Slab, ranks: ranks, log: c.Log}
-	return &Views{config: c, Ranks: ranks, Memory: memory}
+	vs := &Views{
+		config:  c,
+		maker:   &maker{host: c.Host, ram: c.RAM, sizes: c.Sizes, peers: c.Peers, owners: c.Owners, ranks: ranks, log: c.Log},
+		settled: &settledPlans{state: c.State, drop: c.Drop},
+		Ranks:   ranks,
+		Memory:  &Memory{ram: c.RAM, nvme: c.NVMe, slab: c.Slab, ranks: ranks, log: c.Log},
+	}
+	vs.queues = &queues{mount: c.Mount, readers: c.Readers, tasks: &vs.tasks, log: c.Log}
+	return vs
 }
 
 // Start says where slabs come from, and what watches the views. Until ctx is done they
 // tell the cluster where ranks are opened.
 func (vs *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
-	vs.ctx, vs.cache, vs.watcher = ctx, c, w
+	vs.tasks.ctx, vs.cache = ctx, c
+	vs.maker.cache, vs.maker.watcher = c, w
 	vs.Memory.cache = c
 }
 
@@ -82,19 +74,7 @@ func (vs *Views) Start(ctx context.Context, c *cache.Cache, w Watcher) {
 func (vs *Views) Wait() { vs.tasks.Wait() }
 
 // Follow has names looked up again whose plans were unsettled, until ctx is done.
-func (vs *Views) Follow(ctx context.Context) {
-	for {
-		changed := vs.config.State.ClusterChanged()
-		for _, dataset := range vs.settled.overtaken(vs.config.State) {
-			vs.config.Drop(dataset)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
-}
+func (vs *Views) Follow(ctx context.Context) { vs.settled.follow(ctx) }
 
 // Resolve returns the view that a name stands for, and its dataset.
 func (vs *Views) Resolve(name string) (v meta.View, d *catalog.Dataset, err error) {
