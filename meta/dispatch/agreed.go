@@ -13,8 +13,8 @@ func (q *queueLeader) agree(ctx context.Context, s *state.TakeUnit) (state.Taken
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.mu.scheduler.Changes()
-	q.observe(s.Worker)
-	if id, ok := q.mu.workers[s.Worker]; ok && s.Take >= 0 && !q.holds(id, s.Take) {
+	q.observe(s.Reader)
+	if id, ok := q.mu.readers[s.Reader]; ok && s.Take >= 0 && !q.holds(id, s.Take) {
 		q.drop(id, s.Take)
 	}
 	q.wake(before)
@@ -24,34 +24,34 @@ func (q *queueLeader) agree(ctx context.Context, s *state.TakeUnit) (state.Taken
 	return *r.Taken(), nil
 }
 
-// catchUp observes all workers: some may have left, and units may have come back,
+// catchUp observes all readers: some may have left, and units may have come back,
 // without a request.
 func (q *queueLeader) catchUp() {
-	workers := q.machine.Workers(q.view)
+	readers := q.machine.Readers(q.view)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := q.mu.scheduler.Changes()
-	for _, w := range workers {
+	for _, w := range readers {
 		q.observe(w.ID)
 	}
 	q.wake(before)
 }
 
-// observe tells the scheduler what the cluster's state says of a worker, as far as
+// observe tells the scheduler what the cluster's state says of a reader, as far as
 // that is news. It reads the state with mu held: what was read before waiting for mu
-// might be old. A worker of a later queue, which may hold a unit that this one has not,
+// might be old. A reader of a later queue, which may hold a unit that this one has not,
 // is none of the scheduler's. mu is held.
-func (q *queueLeader) observe(worker string) {
-	w, ok := q.machine.Worker(q.view, worker)
+func (q *queueLeader) observe(reader string) {
+	w, ok := q.machine.Reader(q.view, reader)
 	if !ok || !q.isCurrent() {
 		return
 	}
-	if _, known := q.mu.workers[worker]; !known && w.Left {
+	if _, known := q.mu.readers[reader]; !known && w.Left {
 		return
 	}
-	id, err := q.join(worker, w.Node)
+	id, err := q.join(reader, w.Node)
 	if err != nil {
-		return // a worker of a node that the scheduler has no room for; it never got a unit
+		return // a reader of a node that the scheduler has no room for; it never got a unit
 	}
 	if had, ok := q.mu.held[id]; ok && had.unit != w.Unit {
 		delete(q.mu.held, id)
@@ -60,20 +60,20 @@ func (q *queueLeader) observe(worker string) {
 	switch {
 	case w.Left:
 		q.mu.scheduler.Leave(id)
-		delete(q.mu.workers, worker)
+		delete(q.mu.readers, reader)
 	case w.Unit >= 0 && !q.holds(id, w.Unit):
 		q.mu.held[id] = lease{w.Unit, q.now()}
 		q.mu.scheduler.Began(q.now(), id, int(w.Unit))
 	}
 }
 
-// holds reports whether a worker holds a unit, as far as was observed. mu is held.
+// holds reports whether a reader holds a unit, as far as was observed. mu is held.
 func (q *queueLeader) holds(id int, unit int64) bool {
 	l, ok := q.mu.held[id]
 	return ok && l.unit == unit
 }
 
-// drop tells the scheduler that a worker does not hold a unit, or no longer, and
+// drop tells the scheduler that a reader does not hold a unit, or no longer, and
 // what became of the unit. mu is held.
 func (q *queueLeader) drop(id int, unit int64) {
 	switch q.machine.Fate(q.view, unit) {

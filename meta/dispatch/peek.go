@@ -6,7 +6,7 @@ import (
 )
 
 // peek says whether take would reply at once. It agrees to nothing, and leaves the
-// scheduler's advice for all workers as it was.
+// scheduler's advice for all readers as it was.
 func (q *queueLeader) peek(r TakeRequest) (PeekReply, error) {
 	if !q.isCurrent() {
 		return PeekReply{}, nil // the leader of the queue as it is now has the reply
@@ -24,8 +24,8 @@ func (q *queueLeader) peek(r TakeRequest) (PeekReply, error) {
 	if err != nil {
 		return PeekReply{}, err
 	}
-	// The scheduler takes a worker for busy that would finish its unit by the
-	// request. While units are free, such a worker does not wait for long.
+	// The scheduler takes a reader for busy that would finish its unit by the
+	// request. While units are free, such a reader does not wait for long.
 	free := all.Done+uint64(all.Held)+uint64(all.Aside) < all.Units
 	return PeekReply{Ready: a.Verdict != queue.Wait || c.Finish && free, After: max(0, a.Until-q.now())}, nil
 }
@@ -33,18 +33,18 @@ func (q *queueLeader) peek(r TakeRequest) (PeekReply, error) {
 // ends reports whether a reader has its reply as soon as it finishes what it holds:
 // that this was no longer its own, or that it was the last unit.
 func (q *queueLeader) ends(r TakeRequest, all state.Queue) bool {
-	w, ok := q.machine.Worker(q.view, r.Worker)
+	w, ok := q.machine.Reader(q.view, r.Reader)
 	return !ok || w.Unit < 0 || q.machine.Fate(q.view, w.Unit) == state.Done || all.Done+uint64(all.Aside)+1 >= all.Units
 }
 
-// tryNext is the advice that a worker would get. A worker that has not asked yet
+// tryNext is the advice that a reader would get. A reader that has not asked yet
 // joins for that time only: its file may be closed before it ever asks, which the
 // leader would not learn.
 func (q *queueLeader) tryNext(r TakeRequest) (queue.Advice, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.mu.scheduler
-	id, known := q.mu.workers[r.Worker]
+	id, known := q.mu.readers[r.Reader]
 	if !known {
 		id = q.mu.enrolled
 		q.mu.enrolled++

@@ -20,7 +20,7 @@ const (
 type TakeRequest struct {
 	View       string `json:"view"`
 	Generation uint64 `json:"generation"` // of the dataset
-	Worker     string `json:"worker"`     // the reader's id
+	Reader     string `json:"worker"`     // the reader's id
 	Node       string `json:"node"`
 	Rank       uint64 `json:"rank"`
 	UID        uint32 `json:"uid,omitempty"` // the reader's user

@@ -33,15 +33,15 @@ type Units struct {
 // of perhaps more units, by the same name.
 //
 // The scheduler advises, the cluster decides, and the scheduler learns what was
-// decided in one way only: whenever something may have happened to a worker, by a
+// decided in one way only: whenever something may have happened to a reader, by a
 // request of its own or otherwise, observe compares what the scheduler believes with
 // the cluster's state. So it does not matter in which order news arrives, or whether
 // it arrives at all.
 //
 // mu guards the scheduler and the tables beside it. It is never held while the
-// cluster agrees or a request waits. The scheduler knows workers and nodes by
-// numbers; a worker's number is not used again. Workers are bounded by the state
-// machine, which has no more of them than state.MaxWorkers.
+// cluster agrees or a request waits. The scheduler knows readers and nodes by
+// numbers; a reader's number is not used again. Readers are bounded by the state
+// machine, which has no more of them than state.MaxReaders.
 type queueLeader struct {
 	group    Group
 	machine  *state.Machine
@@ -56,16 +56,16 @@ type queueLeader struct {
 	mu struct {
 		sync.Mutex
 		scheduler *queue.Scheduler
-		workers   map[string]int // numbers of those that have not left
+		readers   map[string]int // numbers of those that have not left
 		enrolled  int            // numbers given so far
 		nodes     map[string]int
-		held      map[int]lease // by worker, as agreed on
+		held      map[int]lease // by reader, as agreed on
 		changed   chan struct{} // closed when waiting requests should ask the scheduler again
 		logged    int           // units set aside that were logged
 	}
 }
 
-// A lease is a unit that a worker holds, and since when this leader knows.
+// A lease is a unit that a reader holds, and since when this leader knows.
 type lease struct {
 	unit  int64
 	since time.Duration
@@ -79,7 +79,7 @@ func (q *queueLeader) begin(past state.QueueState, u Units) error {
 		return err
 	}
 	q.view, q.sequence, q.resets, q.ranks = past.View, past.Sequence, past.Resets, u.Ranks
-	q.mu.workers, q.mu.nodes = make(map[string]int), make(map[string]int)
+	q.mu.readers, q.mu.nodes = make(map[string]int), make(map[string]int)
 	q.mu.held, q.mu.changed = make(map[int]lease), make(chan struct{})
 	q.mu.scheduler, err = queue.New(int(past.Units), q.holders(u), policy, past.Seed)
 	if err != nil {
@@ -109,19 +109,19 @@ func (q *queueLeader) holders(all Units) func(unit int) []queue.Holder {
 func (q *queueLeader) restore(past state.QueueState) error {
 	now := q.now()
 	var leases []queue.Lease
-	var workers []queue.History
-	for _, w := range past.Workers {
+	var readers []queue.History
+	for _, w := range past.Readers {
 		if w.Left {
 			continue
 		}
 		id := q.enroll(w.ID)
-		workers = append(workers, queue.History{Worker: id, Node: q.number(w.Node), Units: int(w.Units), Took: time.Duration(w.Busy)})
+		readers = append(readers, queue.History{Reader: id, Node: q.number(w.Node), Units: int(w.Units), Took: time.Duration(w.Busy)})
 		if w.Unit >= 0 {
 			q.mu.held[id] = lease{w.Unit, now}
-			leases = append(leases, queue.Lease{Unit: int(w.Unit), Worker: id, Since: now})
+			leases = append(leases, queue.Lease{Unit: int(w.Unit), Reader: id, Since: now})
 		}
 	}
-	if err := q.mu.scheduler.Restore(now, past.Done, leases, workers); err != nil {
+	if err := q.mu.scheduler.Restore(now, past.Done, leases, readers); err != nil {
 		return err
 	}
 	for _, suspect := range past.Suspects {
@@ -140,22 +140,22 @@ func (q *queueLeader) isCurrent() bool {
 	return ok && now.Sequence == q.sequence && now.Resets == q.resets
 }
 
-// join makes a worker known to the scheduler, if it is not. mu is held.
-func (q *queueLeader) join(worker, node string) (int, error) {
-	id, ok := q.mu.workers[worker]
+// join makes a reader known to the scheduler, if it is not. mu is held.
+func (q *queueLeader) join(reader, node string) (int, error) {
+	id, ok := q.mu.readers[reader]
 	if ok {
 		return id, nil
 	}
-	id = q.enroll(worker)
+	id = q.enroll(reader)
 	return id, q.mu.scheduler.Join(q.now(), id, q.number(node))
 }
 
-// enroll gives a worker a number that no other worker had. mu is held, or begin
+// enroll gives a reader a number that no other reader had. mu is held, or begin
 // runs.
-func (q *queueLeader) enroll(worker string) int {
+func (q *queueLeader) enroll(reader string) int {
 	id := q.mu.enrolled
 	q.mu.enrolled++
-	q.mu.workers[worker] = id
+	q.mu.readers[reader] = id
 	return id
 }
 
@@ -182,7 +182,7 @@ func (q *queueLeader) wake(before uint64) {
 // all of them set aside.
 const maxLogged = 16
 
-// setAside has the scheduler give a unit to no worker any more, and logs it. mu is
+// setAside has the scheduler give a unit to no reader any more, and logs it. mu is
 // held, or begin runs.
 func (q *queueLeader) setAside(unit int64) {
 	suspect, ok := q.machine.Suspect(q.view, unit)

@@ -141,7 +141,7 @@ func (r *Reader) request() TakeRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return TakeRequest{
-		View: r.view, Generation: r.generation, Worker: r.id, Node: r.cluster.Self(), Rank: r.rank, UID: r.uid,
+		View: r.view, Generation: r.generation, Reader: r.id, Node: r.cluster.Self(), Rank: r.rank, UID: r.uid,
 		Number: r.mu.number + 1, Finish: r.mu.holds,
 	}
 }
@@ -175,7 +175,7 @@ func (r *Reader) Leave(ctx context.Context) error {
 	if !r.asked {
 		return nil
 	}
-	_, err := r.cluster.Do(ctx, &state.LeaveQueue{View: r.view, Worker: r.id})
+	_, err := r.cluster.Do(ctx, &state.LeaveQueue{View: r.view, Reader: r.id})
 	return err
 }
 
@@ -184,11 +184,11 @@ func (r *Reader) Leave(ctx context.Context) error {
 // that are about to take more.
 func (r *Readers) Retire(ctx context.Context) error {
 	for _, q := range r.machine.Queues() {
-		for _, w := range r.machine.Workers(q.View) {
+		for _, w := range r.machine.Readers(q.View) {
 			if _, open := r.open.Load(w.ID); open || w.Left || w.Node != r.cluster.Self() {
 				continue
 			}
-			if _, err := r.cluster.Do(ctx, &state.LeaveQueue{View: q.View, Worker: w.ID}); err != nil {
+			if _, err := r.cluster.Do(ctx, &state.LeaveQueue{View: q.View, Reader: w.ID}); err != nil {
 				return fmt.Errorf("queue of %s: %w", q.View, err)
 			}
 		}

@@ -15,7 +15,7 @@ const patience = 3 * time.Second
 // askLater has a reader ask again.
 var askLater = TakeReply{Unit: -1, Wait: true}
 
-// take finds a unit for a worker and has the cluster agree. It repeats that while
+// take finds a unit for a reader and has the cluster agree. It repeats that while
 // the cluster decides otherwise than the scheduler advised, and while no unit is
 // free and the request may wait.
 func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error) {
@@ -43,7 +43,7 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 			if reply, final := replyTo(taken); final {
 				return reply, nil
 			}
-			continue // the advice was for a worker that held a unit, or for another state
+			continue // the advice was for a reader that held a unit, or for another state
 		}
 		switch advice.Verdict {
 		case queue.Over:
@@ -61,10 +61,10 @@ func (q *queueLeader) take(ctx context.Context, r TakeRequest) (TakeReply, error
 // and, in the last eight bits, their count.
 func (q *queueLeader) resume(r TakeRequest) (c *state.TakeUnit, known bool, replied *TakeReply) {
 	c = &state.TakeUnit{
-		View: r.View, Worker: r.Worker, Node: r.Node, Rank: r.Rank,
+		View: r.View, Reader: r.Reader, Node: r.Node, Rank: r.Rank,
 		Finish: r.Finish, Take: -1, Nonce: r.Number << 8,
 	}
-	nonce, last, known := q.machine.LastTaken(r.View, r.Worker)
+	nonce, last, known := q.machine.LastTaken(r.View, r.Reader)
 	if !known || nonce>>8 != r.Number {
 		return c, known, nil
 	}
@@ -94,7 +94,7 @@ func (q *queueLeader) over() TakeReply {
 func (q *queueLeader) advise(r TakeRequest) (queue.Advice, <-chan struct{}, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id, err := q.join(r.Worker, r.Node)
+	id, err := q.join(r.Reader, r.Node)
 	if err != nil {
 		return queue.Advice{}, nil, err
 	}
@@ -112,8 +112,8 @@ func (q *queueLeader) advise(r TakeRequest) (queue.Advice, <-chan struct{}, erro
 // cannot take it back.
 const secondAfter = 10 * time.Second
 
-// next is the scheduler's advice for a worker, except that a unit which is worked on
-// is withheld from a second worker until secondAfter. mu is held.
+// next is the scheduler's advice for a reader, except that a unit which is worked on
+// is withheld from a second reader until secondAfter. mu is held.
 func (q *queueLeader) next(id int) (a queue.Advice, withheld bool, err error) {
 	now := q.now()
 	a, err = q.mu.scheduler.Next(now, id)
@@ -128,7 +128,7 @@ func (q *queueLeader) next(id int) (a queue.Advice, withheld bool, err error) {
 	return queue.Advice{Verdict: queue.Wait, Until: due}, true, nil
 }
 
-// heldSince is when the one worker that holds a unit was given it. mu is held.
+// heldSince is when the one reader that holds a unit was given it. mu is held.
 func (q *queueLeader) heldSince(unit int64) time.Duration {
 	for _, l := range q.mu.held {
 		if l.unit == unit {

@@ -396,7 +396,7 @@ func (w *stepper) take(unit int64) {
 func (w *stepper) die() {
 	w.record(w.client, asked{kind: "leave", worker: w.slot()}, func(ctx context.Context) (seen, error) {
 		g, _ := w.at(w.random.IntN(len(w.nodes)))
-		_, err := g.forNode(ctx, w.node(), &state.LeaveQueue{View: w.queue(), Worker: w.name()})
+		_, err := g.forNode(ctx, w.node(), &state.LeaveQueue{View: w.queue(), Reader: w.name()})
 		return seen{}, err
 	})
 	w.make(true, w.random.Int64N(units))
@@ -406,7 +406,7 @@ func (w *stepper) die() {
 // make makes a step, and makes it again until its outcome is known.
 func (w *stepper) make(finish bool, take int64) seen {
 	w.turn++
-	s := &state.TakeUnit{View: w.queue(), Worker: w.name(), Node: w.node(), Finish: finish, Take: take, Nonce: w.turn}
+	s := &state.TakeUnit{View: w.queue(), Reader: w.name(), Node: w.node(), Finish: finish, Take: take, Nonce: w.turn}
 	a := asked{kind: "step", worker: w.slot(), finish: finish, take: take}
 	return w.record(w.client, a, func(context.Context) (seen, error) {
 		var err error

@@ -58,7 +58,7 @@ func TestAHostileMember(t *testing.T) {
 	}
 	for _, c := range []state.Command{
 		&state.OpenQueue{View: view(1), Generation: 1, Units: 9, Policy: "flow"},
-		&state.TakeUnit{View: view(1), Worker: "w", Node: other.id, Take: 1, Nonce: 1},
+		&state.TakeUnit{View: view(1), Reader: "w", Node: other.id, Take: 1, Nonce: 1},
 	} {
 		if _, err := other.group.Do(t.Context(), c); err != nil {
 			t.Fatalf("%T: %v", c, err)
@@ -91,9 +91,9 @@ func TestAHostileMember(t *testing.T) {
 			return &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: other.id}
 		},
 		func() state.Command {
-			return &state.TakeUnit{View: view(1), Worker: "w", Node: other.id, Finish: true, Take: 2, Nonce: 2}
+			return &state.TakeUnit{View: view(1), Reader: "w", Node: other.id, Finish: true, Take: 2, Nonce: 2}
 		},
-		func() state.Command { return &state.LeaveQueue{View: view(1), Worker: "w"} },
+		func() state.Command { return &state.LeaveQueue{View: view(1), Reader: "w"} },
 		func() state.Command { return &state.DropQueue{View: view(1)} },
 		func() state.Command { return &state.Setting{Key: "queue.policy", Value: "probability"} },
 		func() state.Command { return &state.MakeJob{Node: other.id, Name: "j", Nonce: 1} },
@@ -131,9 +131,9 @@ func TestAHostileMember(t *testing.T) {
 			return &state.OpenQueue{View: view(3), Generation: 1, Units: 9, Policy: "flow"}
 		},
 		func() state.Command {
-			return &state.TakeUnit{View: view(3), Worker: "v", Node: hostile.id, Take: 1, Nonce: 1}
+			return &state.TakeUnit{View: view(3), Reader: "v", Node: hostile.id, Take: 1, Nonce: 1}
 		},
-		func() state.Command { return &state.LeaveQueue{View: view(3), Worker: "v"} },
+		func() state.Command { return &state.LeaveQueue{View: view(3), Reader: "v"} },
 		func() state.Command { return &state.ResetQueue{View: view(3)} },
 		func() state.Command { return &state.OfferPool{ID: hostile.id, Bytes: 1} },
 		func() state.Command { return &state.MakeJob{Node: hostile.id, Name: "j", Nonce: 1} },

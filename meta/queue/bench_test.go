@@ -15,20 +15,20 @@ import (
 // with all schedules that fall due, from the first unit to the last. The dearest
 // of the calls that made one is reported beside the mean.
 func BenchmarkNext(b *testing.B) {
-	for _, size := range []struct{ units, workers int }{{16_384, 128}, {1_000_000, 1_000}} {
+	for _, size := range []struct{ units, readers int }{{16_384, 128}, {1_000_000, 1_000}} {
 		for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
-			b.Run(fmt.Sprintf("%v/%dx%d", policy, size.units, size.workers), func(b *testing.B) {
-				benchmarkNext(b, policy, size.units, size.workers)
+			b.Run(fmt.Sprintf("%v/%dx%d", policy, size.units, size.readers), func(b *testing.B) {
+				benchmarkNext(b, policy, size.units, size.readers)
 			})
 		}
 	}
 }
 
-func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
+func benchmarkNext(b *testing.B, policy queue.Policy, units, readers int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	hold := make([][]int, units)
 	for unit := range hold {
-		hold[unit] = []int{random.IntN(workers), random.IntN(workers), random.IntN(workers)}
+		hold[unit] = []int{random.IntN(readers), random.IntN(readers), random.IntN(readers)}
 	}
 	s, err := queue.New(units, holders(hold), policy, 1)
 	if err != nil {
@@ -37,12 +37,12 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 	var events turns
 	begin := func() {
 		events = events[:0]
-		var crew []queue.History
-		for w := range workers {
-			crew = append(crew, queue.History{Worker: w, Node: w})
-			heap.Push(&events, turn{worker: w, unit: -1})
+		var readers []queue.History
+		for w := range readers {
+			readers = append(readers, queue.History{Reader: w, Node: w})
+			heap.Push(&events, turn{reader: w, unit: -1})
 		}
-		if err := s.Restore(0, make([]uint64, (units+63)/64), nil, crew); err != nil {
+		if err := s.Restore(0, make([]uint64, (units+63)/64), nil, readers); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -59,14 +59,14 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 		t := heap.Pop(&events).(turn)
 		start := time.Now()
 		if t.unit >= 0 {
-			s.Finished(t.at, t.worker, t.unit)
+			s.Finished(t.at, t.reader, t.unit)
 		}
-		advice, err := s.Next(t.at, t.worker)
+		advice, err := s.Next(t.at, t.reader)
 		if err != nil {
 			b.Fatal(err)
 		}
 		if advice.Verdict == queue.Take {
-			s.Began(t.at, t.worker, advice.Unit)
+			s.Began(t.at, t.reader, advice.Unit)
 			taken++
 		}
 		took := time.Since(start)
@@ -76,7 +76,7 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 		}
 		switch t.unit = advice.Unit; advice.Verdict {
 		case queue.Take:
-			t.at += time.Duration(math.Exp(0.3*random.NormFloat64()) * (0.5 + float64(t.worker)/float64(workers)) * float64(time.Second))
+			t.at += time.Duration(math.Exp(0.3*random.NormFloat64()) * (0.5 + float64(t.reader)/float64(readers)) * float64(time.Second))
 			heap.Push(&events, t)
 		case queue.Wait:
 			t.at, t.unit = advice.Until, -1
@@ -90,7 +90,7 @@ func benchmarkNext(b *testing.B, policy queue.Policy, units, workers int) {
 
 type turn struct {
 	at           time.Duration
-	worker, unit int
+	reader, unit int
 }
 
 type turns []turn

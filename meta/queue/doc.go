@@ -1,6 +1,6 @@
-// Package queue decides which unit of a shared queue a worker gets next.
+// Package queue decides which unit of a shared queue a reader gets next.
 //
-// A unit is a batch; a worker is an open descriptor of a queue file. Reading a
+// A unit is a batch; a reader is an open descriptor of a queue file. Reading a
 // line takes a unit, reading the next line finishes it, closing the descriptor
 // returns it. What was returned goes last, and what was returned too often the
 // group sets aside. The scheduler lives beside the leader of the group, which asks

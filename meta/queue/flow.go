@@ -2,23 +2,23 @@ package queue
 
 import "time"
 
-// flow decides which node does which of the free units, and how many each worker
+// flow decides which node does which of the free units, and how many each reader
 // does, and keeps the schedule while units are taken from it.
 //
 // A schedule is a maximal flow from groups of units through their edges to nodes,
-// of which none gets more than the quotas of its workers come to. Quotas are
+// of which none gets more than the quotas of its readers come to. Quotas are
 // such that all end at once (share). What does not fit is loose: it will be
-// read from afar by a worker that has quota left. A schedule changes little from one to
+// read from afar by a reader that has quota left. A schedule changes little from one to
 // the next, so each begins with the one before it: nodes give up what is above
 // their new quota, the others reach for more along augmenting paths.
 //
 // Schedules are made anew because estimates are poor: without that, flow is twice
-// as slow as probability where speeds drift. A worker that the schedule has nothing
+// as slow as probability where speeds drift. A reader that the schedule has nothing
 // for waits, since others would be done with what is left sooner.
 type flow struct {
 	assignment
-	*crew
-	limit []int // by node: sum of its workers' quotas
+	*readers
+	limit []int // by node: sum of its readers' quotas
 
 	made  uint64        // schedules so far
 	when  time.Duration // of the last one
@@ -29,8 +29,8 @@ type flow struct {
 	search search
 }
 
-func newFlow(p *freeUnits, c *crew) *flow {
-	f := &flow{assignment: newAssignment(p), crew: c, due: true}
+func newFlow(p *freeUnits, c *readers) *flow {
+	f := &flow{assignment: newAssignment(p), readers: c, due: true}
 	f.grow()
 	return f
 }

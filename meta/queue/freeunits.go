@@ -22,7 +22,7 @@ const (
 	maxEdges = 1 << 30
 )
 
-// Values of freeUnits.state. Those between them are how many workers have the unit.
+// Values of freeUnits.state. Those between them are how many readers have the unit.
 const (
 	stateFree = 0
 	stateDone = 255

@@ -19,7 +19,7 @@ type group struct {
 	done    []bool
 	aside   []bool
 	leases  []queue.Lease
-	workers []queue.History
+	readers []queue.History
 	nextID  int
 	log     []string // all advice
 	fail    func(format string, args ...any)
@@ -76,30 +76,30 @@ func begin(s story, fail func(string, ...any)) *group {
 
 func (g *group) happen(d deed, nodes int) {
 	switch {
-	case d.Do == 0 || len(g.workers) == 0:
+	case d.Do == 0 || len(g.readers) == 0:
 		g.join(d.Which % nodes)
 	case d.Do < 9:
-		g.next(g.worker(d), d.Which%10 != 0)
+		g.next(g.reader(d), d.Which%10 != 0)
 	case d.Do < 16:
 		g.finish(g.someLease(d))
 	case d.Do < 17:
 		g.giveBack(g.someLease(d))
 	case d.Do < 18:
-		g.leave(g.worker(d))
+		g.leave(g.reader(d))
 	case d.Do < 19 && d.Which%2 == 0:
 		g.restore()
 	case d.Do < 19:
-		g.agree(g.worker(d), d.Which)
+		g.agree(g.reader(d), d.Which)
 	case d.Do < 20:
 		g.setAside(d.Which)
 	default:
-		g.refuse(g.worker(d), d.Which%(len(g.done)+1))
+		g.refuse(g.reader(d), d.Which%(len(g.done)+1))
 	}
 }
 
-// agree lets a worker have a unit that this scheduler never advised, but perhaps
+// agree lets a reader have a unit that this scheduler never advised, but perhaps
 // the one before it did.
-func (g *group) agree(worker, which int) {
+func (g *group) agree(reader, which int) {
 	if len(g.done) == 0 {
 		return
 	}
@@ -107,18 +107,18 @@ func (g *group) agree(worker, which int) {
 	for _, l := range g.leases {
 		if l.Unit == unit {
 			had++
-			if l.Worker == worker {
+			if l.Reader == reader {
 				return
 			}
 		}
 	}
 	if had < 2 && !g.done[unit] && !g.aside[unit] {
-		g.leases = append(g.leases, queue.Lease{Unit: unit, Worker: worker, Since: g.now})
-		g.s.Began(g.now, worker, unit)
+		g.leases = append(g.leases, queue.Lease{Unit: unit, Reader: reader, Since: g.now})
+		g.s.Began(g.now, reader, unit)
 	}
 }
 
-// setAside has the group give a unit to no worker any more.
+// setAside has the group give a unit to no reader any more.
 func (g *group) setAside(which int) {
 	if which%3 != 0 || len(g.done) == 0 {
 		return
@@ -144,14 +144,14 @@ func (g *group) anyOpen() bool {
 	return false
 }
 
-// refuse turns down a lease that a worker may or may not have been advised to ask for.
-func (g *group) refuse(worker, unit int) {
-	if !slices.ContainsFunc(g.leases, func(l queue.Lease) bool { return l.Unit == unit && l.Worker == worker }) {
-		g.s.Returned(worker, unit)
+// refuse turns down a lease that a reader may or may not have been advised to ask for.
+func (g *group) refuse(reader, unit int) {
+	if !slices.ContainsFunc(g.leases, func(l queue.Lease) bool { return l.Unit == unit && l.Reader == reader }) {
+		g.s.Returned(reader, unit)
 	}
 }
 
-func (g *group) worker(d deed) int { return g.workers[d.Who%len(g.workers)].Worker }
+func (g *group) reader(d deed) int { return g.readers[d.Who%len(g.readers)].Reader }
 
 func (g *group) someLease(d deed) queue.Lease {
 	if len(g.leases) == 0 {
@@ -164,33 +164,33 @@ func (g *group) join(node int) {
 	if err := g.s.Join(g.now, g.nextID, node); err != nil {
 		g.fail("%v", err)
 	}
-	g.workers = append(g.workers, queue.History{Worker: g.nextID, Node: node})
+	g.readers = append(g.readers, queue.History{Reader: g.nextID, Node: node})
 	g.nextID++
 }
 
 // next asks for advice and checks it. Now and then the group does not agree.
-func (g *group) next(worker int, agree bool) queue.Advice {
-	a, err := g.s.Next(g.now, worker)
+func (g *group) next(reader int, agree bool) queue.Advice {
+	a, err := g.s.Next(g.now, reader)
 	if err != nil {
 		g.fail("%v", err)
 	}
-	g.log = append(g.log, fmt.Sprint(worker, a))
+	g.log = append(g.log, fmt.Sprint(reader, a))
 	switch {
 	case (a.Verdict == queue.Over) == g.anyOpen():
 		g.fail("%+v, and done %v, aside %v", a, g.done, g.aside)
 	case a.Verdict == queue.Wait && a.Until <= g.now:
 		g.fail("wait from %v until %v", g.now, a.Until)
 	case a.Verdict == queue.Take:
-		g.check(worker, a)
+		g.check(reader, a)
 		if agree {
-			g.leases = append(g.leases, queue.Lease{Unit: a.Unit, Worker: worker, Since: g.now})
-			g.s.Began(g.now, worker, a.Unit)
+			g.leases = append(g.leases, queue.Lease{Unit: a.Unit, Reader: reader, Since: g.now})
+			g.s.Began(g.now, reader, a.Unit)
 		}
 	}
 	return a
 }
 
-func (g *group) check(worker int, a queue.Advice) {
+func (g *group) check(reader int, a queue.Advice) {
 	if a.Unit < 0 || a.Unit >= len(g.done) || g.done[a.Unit] || g.aside[a.Unit] {
 		g.fail("unit %d is done, or set aside, or none", a.Unit)
 	}
@@ -198,8 +198,8 @@ func (g *group) check(worker int, a queue.Advice) {
 	for _, l := range g.leases {
 		if l.Unit == a.Unit {
 			had++
-			if l.Worker == worker {
-				g.fail("worker %d is offered unit %d, which it has", worker, a.Unit)
+			if l.Reader == reader {
+				g.fail("reader %d is offered unit %d, which it has", reader, a.Unit)
 			}
 		}
 	}
@@ -208,24 +208,24 @@ func (g *group) check(worker int, a queue.Advice) {
 	}
 }
 
-// finish is a worker's report; the first of two is believed.
+// finish is a reader's report; the first of two is believed.
 func (g *group) finish(l queue.Lease) {
 	if l.Unit < 0 {
 		return
 	}
 	g.drop(l)
 	g.done[l.Unit] = true
-	i := slices.IndexFunc(g.workers, func(h queue.History) bool { return h.Worker == l.Worker })
-	g.workers[i].Units++
-	g.workers[i].Took += g.now - l.Since
-	g.s.Finished(g.now, l.Worker, l.Unit)
+	i := slices.IndexFunc(g.readers, func(h queue.History) bool { return h.Reader == l.Reader })
+	g.readers[i].Units++
+	g.readers[i].Took += g.now - l.Since
+	g.s.Finished(g.now, l.Reader, l.Unit)
 	g.leases = slices.DeleteFunc(g.leases, func(o queue.Lease) bool { return o.Unit == l.Unit })
 }
 
 func (g *group) giveBack(l queue.Lease) {
 	if l.Unit >= 0 {
 		g.drop(l)
-		g.s.Returned(l.Worker, l.Unit)
+		g.s.Returned(l.Reader, l.Unit)
 	}
 }
 
@@ -233,10 +233,10 @@ func (g *group) drop(l queue.Lease) {
 	g.leases = slices.DeleteFunc(g.leases, func(o queue.Lease) bool { return o == l })
 }
 
-func (g *group) leave(worker int) {
-	g.leases = slices.DeleteFunc(g.leases, func(l queue.Lease) bool { return l.Worker == worker })
-	g.workers = slices.DeleteFunc(g.workers, func(h queue.History) bool { return h.Worker == worker })
-	g.s.Leave(worker)
+func (g *group) leave(reader int) {
+	g.leases = slices.DeleteFunc(g.leases, func(l queue.Lease) bool { return l.Reader == reader })
+	g.readers = slices.DeleteFunc(g.readers, func(h queue.History) bool { return h.Reader == reader })
+	g.s.Leave(reader)
 }
 
 func (g *group) restore() {
@@ -246,7 +246,7 @@ func (g *group) restore() {
 			done[unit/64] |= 1 << (unit % 64)
 		}
 	}
-	if err := g.s.Restore(g.now, done, g.leases, g.workers); err != nil {
+	if err := g.s.Restore(g.now, done, g.leases, g.readers); err != nil {
 		g.fail("%v", err)
 	}
 	for unit, aside := range g.aside {
@@ -258,16 +258,16 @@ func (g *group) restore() {
 	}
 }
 
-// drain has all workers work until they are told that it is over.
+// drain has all readers work until they are told that it is over.
 func (g *group) drain() {
 	for range 50 * (len(g.done) + 1) {
 		over := 0
-		for _, h := range g.workers {
-			if g.next(h.Worker, true).Verdict == queue.Over {
+		for _, h := range g.readers {
+			if g.next(h.Reader, true).Verdict == queue.Over {
 				over++
 			}
 		}
-		if over == len(g.workers) {
+		if over == len(g.readers) {
 			return
 		}
 		g.now += time.Second
@@ -275,14 +275,14 @@ func (g *group) drain() {
 			g.finish(g.leases[0])
 		}
 	}
-	g.fail("not done: %v, %d workers", g.done, len(g.workers))
+	g.fail("not done: %v, %d readers", g.done, len(g.readers))
 }
 
 // Whatever happens, no advice contradicts the group, and all units get done.
 func TestEveryUnitIsFinished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := begin(anyStory.Draw(t, "story"), t.Fatalf)
-		if len(g.workers) == 0 {
+		if len(g.readers) == 0 {
 			g.join(0)
 		}
 		g.drain()
@@ -292,19 +292,19 @@ func TestEveryUnitIsFinished(t *testing.T) {
 	})
 }
 
-// A worker that is the only one to ask, and asks as often as it is told to, gets each unit that no
-// worker has.
-func TestNoWorkerStarves(t *testing.T) {
+// A reader that is the only one to ask, and asks as often as it is told to, gets each unit that no
+// reader has.
+func TestNoReaderStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := begin(anyStory.Draw(t, "story"), t.Fatalf)
 		g.join(0)
-		who := g.workers[rapid.IntRange(0, len(g.workers)-1).Draw(t, "who")].Worker
+		who := g.readers[rapid.IntRange(0, len(g.readers)-1).Draw(t, "who")].Reader
 		for len(g.leases) > 0 {
 			g.giveBack(g.leases[0])
 		}
 		for unit := range g.done {
-			for _, h := range g.workers {
-				g.refuse(h.Worker, unit)
+			for _, h := range g.readers {
+				g.refuse(h.Reader, unit)
 			}
 		}
 		for range 40 {
@@ -314,13 +314,13 @@ func TestNoWorkerStarves(t *testing.T) {
 			}
 			g.now = a.Until
 		}
-		t.Fatalf("worker %d of %d waits for ever, done: %v", who, len(g.workers), g.done)
+		t.Fatalf("reader %d of %d waits for ever, done: %v", who, len(g.readers), g.done)
 	})
 }
 
-// A worker whose rank hangs keeps its unit only until another worker would be
+// A reader whose rank hangs keeps its unit only until another reader would be
 // done with it sooner.
-func TestHungWorker(t *testing.T) {
+func TestHungReader(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
 			g := begin(story{Hold: make([][]int, 20), Nodes: 1, Policy: policy}, t.Fatalf)

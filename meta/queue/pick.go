@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-func (f *flow) pick(now time.Duration, w *worker) (int, time.Duration, bool) {
+func (f *flow) pick(now time.Duration, w *reader) (int, time.Duration, bool) {
 	f.grow()
 	rest := max(time.Duration(f.usual()/4), time.Millisecond)
 	if f.ripe(w, now-f.when >= rest) {
@@ -15,11 +15,11 @@ func (f *flow) pick(now time.Duration, w *worker) (int, time.Duration, bool) {
 	return 0, now + rest, false
 }
 
-// ripe says whether it is time for another schedule: every worker has asked once,
+// ripe says whether it is time for another schedule: every reader has asked once,
 // on the mean, or w has done its part and either enough others have asked or
 // there was time for speeds to show.
-func (f *flow) ripe(w *worker, rested bool) bool {
-	m := len(f.workers)
+func (f *flow) ripe(w *reader, rested bool) bool {
+	m := len(f.byID)
 	switch {
 	case f.due || f.asked >= m:
 		return true
@@ -29,16 +29,16 @@ func (f *flow) ripe(w *worker, rested bool) bool {
 	return f.asked >= max(1, m/8) || rested
 }
 
-// plenty reports that a unit more or less for one worker does not matter, so that a
-// thousand workers that join at once need not wait for a thousand schedules.
+// plenty reports that a unit more or less for one reader does not matter, so that a
+// thousand readers that join at once need not wait for a thousand schedules.
 func (f *flow) plenty() bool {
-	return f.free >= 2*len(f.workers)
+	return f.free >= 2*len(f.byID)
 }
 
 // choose names a unit for w: one that its node holds, as long as there is one. Of
 // these it takes what is assigned to the node, or for none, before what is assigned
 // to another: that one's schedule then has a loose unit in its place.
-func (f *flow) choose(w *worker) int {
+func (f *flow) choose(w *reader) int {
 	local := f.freeUnits.nodes[w.node].live
 	switch {
 	case f.load[w.node] > 0:

@@ -7,7 +7,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Policy says by what rule free units go to workers.
+// A Policy says by what rule free units go to readers.
 type Policy uint8
 
 const (
@@ -41,10 +41,10 @@ func ParsePolicy(s string) (Policy, error) {
 // being free or becomes free again, right after they did.
 type chooser interface {
 	// pick names a free unit for w. If w had better wait it says until when.
-	pick(now time.Duration, w *worker) (unit int, until time.Duration, ok bool)
+	pick(now time.Duration, w *reader) (unit int, until time.Duration, ok bool)
 	took(unit, node int)
 	back(unit int)
-	// left is told that a worker is gone, when its units are back.
+	// left is told that a reader is gone, when its units are back.
 	left()
 	// schedules counts how often those that wait could have been given something.
 	schedules() uint64

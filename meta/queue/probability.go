@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// probability is Algorithm 1 of DL-MPI. A worker of node i that asks gets a
+// probability is Algorithm 1 of DL-MPI. A reader of node i that asks gets a
 // unit that its node holds or, if none is left, any; of these, x is drawn with
 // a probability in proportion to
 //
 //	T(x) = min over the other holders k of x of |D_k| / s_k
 //
 // where D_k are the free units that k holds and s_k is its speed, as it was
-// when one of its workers last asked. So what others will come to last goes
+// when one of its readers last asked. So what others will come to last goes
 // first. What no other node holds has an infinite T: it goes before all others,
 // each with the same probability.
 type probability struct {
 	*freeUnits
-	*crew
+	*readers
 	random *rand.Rand
 	speed  []float64 // by node: units a nanosecond, or 0 if it is not known
 	known  int       // nodes whose speed is known
@@ -29,8 +29,8 @@ type probability struct {
 // Both draw from the same distribution; the sum costs a look at each candidate.
 const tries = 32
 
-func newProbability(p *freeUnits, c *crew, seed uint64) *probability {
-	return &probability{freeUnits: p, crew: c, random: rand.New(rand.NewPCG(seed, 0))}
+func newProbability(p *freeUnits, c *readers, seed uint64) *probability {
+	return &probability{freeUnits: p, readers: c, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
 func (p *probability) took(int, int)     {}
@@ -38,8 +38,8 @@ func (p *probability) back(int)          {}
 func (p *probability) left()             {}
 func (p *probability) schedules() uint64 { return 0 }
 
-// pick never has a worker wait: there is always a candidate while a unit is free.
-func (p *probability) pick(_ time.Duration, w *worker) (int, time.Duration, bool) {
+// pick never has a reader wait: there is always a candidate while a unit is free.
+func (p *probability) pick(_ time.Duration, w *reader) (int, time.Duration, bool) {
 	p.follow(w.node)
 	g := p.alone(w.node)
 	if g < 0 {
@@ -49,13 +49,13 @@ func (p *probability) pick(_ time.Duration, w *worker) (int, time.Duration, bool
 	return int(p.members[run.member+p.random.Int32N(run.free)]), 0, true
 }
 
-// follow updates the speed of a node from the history of its workers.
+// follow updates the speed of a node from the history of its readers.
 func (p *probability) follow(k int) {
 	for len(p.speed) < len(p.freeUnits.nodes) {
 		p.speed = append(p.speed, 0)
 	}
 	var speed float64
-	for _, w := range p.workers {
+	for _, w := range p.byID {
 		if w.node == k && w.pace.n > 0 {
 			speed += 1 / w.pace.or(1)
 		}

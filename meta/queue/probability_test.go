@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Algorithm 1 by the book: for each free unit, the probability that a worker of
+// Algorithm 1 by the book: for each free unit, the probability that a reader of
 // node i gets it.
 func byTheBook(p *probability, i int) []float64 {
 	odds := make([]float64, len(p.state))
@@ -62,7 +62,7 @@ func TestDrawsAreByTheBook(t *testing.T) {
 				p.state[unit] = 1
 				p.take(unit)
 			}
-			a := newProbability(p, &crew{}, 7)
+			a := newProbability(p, &readers{}, 7)
 			a.speed = []float64{1, 0.5, 2, 1.5}[:len(p.nodes)]
 			a.known = len(a.speed)
 			compare(t, a, tt.node)
@@ -89,7 +89,7 @@ func compare(t *testing.T, a *probability, node int) {
 	const draws = 100_000
 	counts := make([]float64, len(a.state))
 	for range draws {
-		unit, _, _ := a.pick(0, &worker{node: node})
+		unit, _, _ := a.pick(0, &reader{node: node})
 		counts[unit]++
 	}
 	for unit, want := range byTheBook(a, node) {
@@ -100,9 +100,9 @@ func compare(t *testing.T, a *probability, node int) {
 	}
 }
 
-// A worker that was seen to be twice as fast has half of T.
+// A reader that was seen to be twice as fast has half of T.
 func TestSpeedFollowsHistory(t *testing.T) {
-	c := &crew{}
+	c := &readers{}
 	a := newProbability(unitsOf(t, [][]int{{0}, {1}, {2}}), c, 1)
 	for id, each := range []time.Duration{time.Second, 2 * time.Second} {
 		w := c.join(0, id, id)

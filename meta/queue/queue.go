@@ -8,7 +8,7 @@ import (
 	"rankfs/meta"
 )
 
-// A Verdict says what a worker should do.
+// A Verdict says what a reader should do.
 type Verdict uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 type Advice struct {
 	Verdict Verdict
 	Unit    int // to take
-	// Second: the unit is at work already, and this worker would finish it
+	// Second: the unit is at work already, and this reader would finish it
 	// first. Exactly one of the two may be let finish.
 	Second bool
 	// Until is when to ask again. To ask as soon as Changes has grown is
@@ -29,22 +29,22 @@ type Advice struct {
 	Until time.Duration
 }
 
-// Join adds a worker on a node.
+// Join adds a reader on a node.
 func (s *Scheduler) Join(now time.Duration, id, node int) error {
 	if node < 0 || node >= MaxNodes {
-		return fmt.Errorf("worker %d on node %d %w: nodes are numbered from 0", id, node, meta.ErrInvalid)
+		return fmt.Errorf("reader %d on node %d %w: nodes are numbered from 0", id, node, meta.ErrInvalid)
 	}
-	if _, w := s.crew.find(id); w != nil {
-		return fmt.Errorf("worker %d %w: give each descriptor a number of its own", id, meta.ErrExist)
+	if _, w := s.readers.find(id); w != nil {
+		return fmt.Errorf("reader %d %w: give each descriptor a number of its own", id, meta.ErrExist)
 	}
 	s.units.grow(node)
-	s.crew.join(now, id, node)
+	s.readers.join(now, id, node)
 	return nil
 }
 
-// Leave removes a worker. Its units are free again.
+// Leave removes a reader. Its units are free again.
 func (s *Scheduler) Leave(id int) {
-	i, w := s.crew.find(id)
+	i, w := s.readers.find(id)
 	if w == nil {
 		return
 	}
@@ -54,17 +54,17 @@ func (s *Scheduler) Leave(id int) {
 	if w.offer >= 0 {
 		s.withdraw(w)
 	}
-	s.crew.workers = slices.Delete(s.crew.workers, i, i+1)
+	s.readers.byID = slices.Delete(s.readers.byID, i, i+1)
 	s.chooser.left()
 	s.changes++
 }
 
-// Next says what a worker should do. What it is told to take is kept for it
+// Next says what a reader should do. What it is told to take is kept for it
 // until it begins or returns that, asks again, or leaves.
 func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
-	_, w := s.crew.find(id)
+	_, w := s.readers.find(id)
 	if w == nil {
-		return Advice{}, fmt.Errorf("worker %d %w: it must join first", id, meta.ErrNotExist)
+		return Advice{}, fmt.Errorf("reader %d %w: it must join first", id, meta.ErrNotExist)
 	}
 	w.seen = now
 	s.forgetLost(w)
@@ -83,7 +83,7 @@ func (s *Scheduler) Next(now time.Duration, id int) (Advice, error) {
 	return Advice{Unit: unit, Second: s.units.state[unit] > 1}, nil
 }
 
-func (s *Scheduler) choose(now time.Duration, w *worker) (unit int, until time.Duration, ok bool) {
+func (s *Scheduler) choose(now time.Duration, w *reader) (unit int, until time.Duration, ok bool) {
 	if s.units.free > 0 {
 		if unit, until, ok = s.chooser.pick(now, w); ok || len(s.later) == 0 {
 			return unit, until, ok
@@ -95,12 +95,12 @@ func (s *Scheduler) choose(now time.Duration, w *worker) (unit int, until time.D
 	return s.second(now, w)
 }
 
-// Changes grows whenever a worker that waits could be told something else.
+// Changes grows whenever a reader that waits could be told something else.
 func (s *Scheduler) Changes() uint64 { return s.changes + s.chooser.schedules() }
 
-// Began says that the group agreed on a worker's lease of a unit.
+// Began says that the group agreed on a reader's lease of a unit.
 func (s *Scheduler) Began(now time.Duration, id, unit int) {
-	_, w := s.crew.find(id)
+	_, w := s.readers.find(id)
 	if w == nil || s.units.state[unit] == stateDone || w.leaseOf(unit) >= 0 {
 		return
 	}
@@ -113,13 +113,13 @@ func (s *Scheduler) Began(now time.Duration, id, unit int) {
 	w.leases = append(w.leases, lease{unit: unit, since: now, far: !s.units.holds(w.node, unit)})
 }
 
-// overrule withdraws an offer of a unit that two workers have already: the group gave it
+// overrule withdraws an offer of a unit that two readers have already: the group gave it
 // to another.
 func (s *Scheduler) overrule(unit int) {
 	if s.units.state[unit] < 2 {
 		return
 	}
-	for _, w := range s.crew.workers {
+	for _, w := range s.readers.byID {
 		if w.offer == unit {
 			s.withdraw(w)
 			return
@@ -127,10 +127,10 @@ func (s *Scheduler) overrule(unit int) {
 	}
 }
 
-// Finished says that a worker has done a unit. Any other worker that had it has lost it,
+// Finished says that a reader has done a unit. Any other reader that had it has lost it,
 // and acknowledges that by finishing it, returning it, or asking for more.
 func (s *Scheduler) Finished(now time.Duration, id, unit int) {
-	_, w := s.crew.find(id)
+	_, w := s.readers.find(id)
 	if s.units.state[unit] != stateDone {
 		s.close(unit, w)
 	}
@@ -139,7 +139,7 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	}
 	w.seen = now
 	if i := w.leaseOf(unit); i >= 0 {
-		s.crew.learn(now, w, w.leases[i])
+		s.readers.learn(now, w, w.leases[i])
 		s.drop(w, i)
 		if len(w.leases) > 0 {
 			w.leases[0].since = max(w.leases[0].since, now)
@@ -147,9 +147,9 @@ func (s *Scheduler) Finished(now time.Duration, id, unit int) {
 	}
 }
 
-// Returned says that a worker gives a unit back, or will not take it after all.
+// Returned says that a reader gives a unit back, or will not take it after all.
 func (s *Scheduler) Returned(id, unit int) {
-	_, w := s.crew.find(id)
+	_, w := s.readers.find(id)
 	if w == nil {
 		return
 	}
@@ -161,6 +161,6 @@ func (s *Scheduler) Returned(id, unit int) {
 	}
 }
 
-func (s *Scheduler) forgetLost(w *worker) {
+func (s *Scheduler) forgetLost(w *reader) {
 	w.leases = slices.DeleteFunc(w.leases, func(l lease) bool { return l.lost })
 }

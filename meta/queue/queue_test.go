@@ -20,8 +20,8 @@ func scheduler(t *testing.T, policy queue.Policy, hold [][]int) *queue.Scheduler
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	restore := func(done []uint64, leases []queue.Lease, workers ...queue.History) func(*queue.Scheduler) error {
-		return func(s *queue.Scheduler) error { return s.Restore(0, done, leases, workers) }
+	restore := func(done []uint64, leases []queue.Lease, readers ...queue.History) func(*queue.Scheduler) error {
+		return func(s *queue.Scheduler) error { return s.Restore(0, done, leases, readers) }
 	}
 	none := []uint64{0}
 	for _, tt := range []struct {
@@ -29,20 +29,20 @@ func TestWhatIsRefused(t *testing.T) {
 		do   func(*queue.Scheduler) error
 		want error
 	}{
-		{"a worker twice", func(s *queue.Scheduler) error { return s.Join(0, 7, 1) }, meta.ErrExist},
+		{"a reader twice", func(s *queue.Scheduler) error { return s.Join(0, 7, 1) }, meta.ErrExist},
 		{"a node below 0", func(s *queue.Scheduler) error { return s.Join(0, 8, -1) }, meta.ErrInvalid},
 		{"a node too many", func(s *queue.Scheduler) error { return s.Join(0, 8, queue.MaxNodes) }, meta.ErrInvalid},
-		{"an unknown worker asks", func(s *queue.Scheduler) error { _, err := s.Next(0, 8); return err }, meta.ErrNotExist},
+		{"an unknown reader asks", func(s *queue.Scheduler) error { _, err := s.Next(0, 8); return err }, meta.ErrNotExist},
 		{"too few words", restore(nil, nil), meta.ErrInvalid},
 		{"too many words", restore([]uint64{0, 0}, nil), meta.ErrInvalid},
-		{"restored twice", restore(none, nil, queue.History{Worker: 1}, queue.History{Worker: 1}), meta.ErrExist},
-		{"restored nowhere", restore(none, nil, queue.History{Worker: 1, Node: -1}), meta.ErrInvalid},
-		{"less than no units", restore(none, nil, queue.History{Worker: 1, Units: -1}), meta.ErrInvalid},
-		{"less than no time", restore(none, nil, queue.History{Worker: 1, Units: 1, Took: -1}), meta.ErrInvalid},
-		{"a lease of an unknown worker", restore(none, []queue.Lease{{Worker: 1}}), meta.ErrNotExist},
-		{"a lease of nothing", restore(none, []queue.Lease{{Worker: 1, Unit: 3}}, queue.History{Worker: 1}), meta.ErrInvalid},
-		{"three leases", restore(none, []queue.Lease{{Worker: 1}, {Worker: 2}, {Worker: 3}},
-			queue.History{Worker: 1}, queue.History{Worker: 2}, queue.History{Worker: 3}), meta.ErrInvalid},
+		{"restored twice", restore(none, nil, queue.History{Reader: 1}, queue.History{Reader: 1}), meta.ErrExist},
+		{"restored nowhere", restore(none, nil, queue.History{Reader: 1, Node: -1}), meta.ErrInvalid},
+		{"less than no units", restore(none, nil, queue.History{Reader: 1, Units: -1}), meta.ErrInvalid},
+		{"less than no time", restore(none, nil, queue.History{Reader: 1, Units: 1, Took: -1}), meta.ErrInvalid},
+		{"a lease of an unknown reader", restore(none, []queue.Lease{{Reader: 1}}), meta.ErrNotExist},
+		{"a lease of nothing", restore(none, []queue.Lease{{Reader: 1, Unit: 3}}, queue.History{Reader: 1}), meta.ErrInvalid},
+		{"three leases", restore(none, []queue.Lease{{Reader: 1}, {Reader: 2}, {Reader: 3}},
+			queue.History{Reader: 1}, queue.History{Reader: 2}, queue.History{Reader: 3}), meta.ErrInvalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := scheduler(t, queue.PolicyFlow, [][]int{{0}, {1}, {2}})
@@ -104,30 +104,30 @@ func TestUnitsGoOutInOrder(t *testing.T) {
 	}
 }
 
-// take has a worker take what it is told to.
-func take(t *testing.T, s *queue.Scheduler, now time.Duration, worker int) int {
+// take has a reader take what it is told to.
+func take(t *testing.T, s *queue.Scheduler, now time.Duration, reader int) int {
 	t.Helper()
-	a, err := s.Next(now, worker)
+	a, err := s.Next(now, reader)
 	if err != nil || a.Verdict != queue.Take {
-		t.Fatalf("worker %d: %+v, %v", worker, a, err)
+		t.Fatalf("reader %d: %+v, %v", reader, a, err)
 	}
-	s.Began(now, worker, a.Unit)
+	s.Began(now, reader, a.Unit)
 	return a.Unit
 }
 
-// A unit that was offered to a worker is offered to it again until it is taken, and to no other.
+// A unit that was offered to a reader is offered to it again until it is taken, and to no other.
 func TestOffersAreKept(t *testing.T) {
 	for _, policy := range []queue.Policy{queue.PolicyFlow, queue.PolicyProbability} {
 		t.Run(policy.String(), func(t *testing.T) {
 			s := scheduler(t, policy, make([][]int, 2))
 			var units []int
-			for _, worker := range []int{0, 1, 0, 1} {
+			for _, reader := range []int{0, 1, 0, 1} {
 				if len(units) < 2 {
-					if err := s.Join(0, worker, 0); err != nil {
+					if err := s.Join(0, reader, 0); err != nil {
 						t.Fatal(err)
 					}
 				}
-				a, err := s.Next(0, worker)
+				a, err := s.Next(0, reader)
 				if err != nil || a.Verdict != queue.Take || a.Second {
 					t.Fatalf("%+v, %v", a, err)
 				}
@@ -143,8 +143,8 @@ func TestOffersAreKept(t *testing.T) {
 // The one who finishes first ends it; the other is free again, with no unit.
 func TestSecondFinisher(t *testing.T) {
 	s := scheduler(t, queue.PolicyFlow, make([][]int, 3))
-	for worker := range 2 {
-		if err := s.Join(0, worker, 0); err != nil {
+	for reader := range 2 {
+		if err := s.Join(0, reader, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,47 +159,47 @@ func TestSecondFinisher(t *testing.T) {
 	s.Began(late, 1, a.Unit)
 	s.Finished(late+time.Second, 1, a.Unit)
 	s.Finished(late+2*time.Second, 0, a.Unit)
-	for worker := range 2 {
-		if a, err := s.Next(late+2*time.Second, worker); err != nil || a.Verdict != queue.Over {
-			t.Errorf("worker %d: %+v, %v", worker, a, err)
+	for reader := range 2 {
+		if a, err := s.Next(late+2*time.Second, reader); err != nil || a.Verdict != queue.Over {
+			t.Errorf("reader %d: %+v, %v", reader, a, err)
 		}
 	}
 }
 
-// crewOf has workers on node 0 that have done one unit each, in so long.
+// crewOf has readers on node 0 that have done one unit each, in so long.
 func crewOf(t *testing.T, units int, each ...time.Duration) *queue.Scheduler {
 	t.Helper()
 	s := scheduler(t, queue.PolicyFlow, make([][]int, units))
-	var workers []queue.History
+	var readers []queue.History
 	for id, took := range each {
-		workers = append(workers, queue.History{Worker: id, Units: 1, Took: took})
+		readers = append(readers, queue.History{Reader: id, Units: 1, Took: took})
 	}
-	if err := s.Restore(0, make([]uint64, (units+63)/64), nil, workers); err != nil {
+	if err := s.Restore(0, make([]uint64, (units+63)/64), nil, readers); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func waits(t *testing.T, s *queue.Scheduler, now time.Duration, worker int) {
+func waits(t *testing.T, s *queue.Scheduler, now time.Duration, reader int) {
 	t.Helper()
-	if a, err := s.Next(now, worker); err != nil || a.Verdict != queue.Wait {
-		t.Fatalf("worker %d: %+v, %v", worker, a, err)
+	if a, err := s.Next(now, reader); err != nil || a.Verdict != queue.Wait {
+		t.Fatalf("reader %d: %+v, %v", reader, a, err)
 	}
 }
 
-// A slow worker leaves the last units to faster ones, until one of these is gone.
-func TestSlowWorkerWaits(t *testing.T) {
+// A slow reader leaves the last units to faster ones, until one of these is gone.
+func TestSlowReaderWaits(t *testing.T) {
 	s := crewOf(t, 2, 1500*time.Millisecond, time.Second, time.Second)
 	waits(t, s, 0, 0)
 	before := s.Changes()
 	s.Leave(1)
 	if s.Changes() == before {
-		t.Error("a worker that waits would not be woken")
+		t.Error("a reader that waits would not be woken")
 	}
 	take(t, s, 0, 0)
 }
 
-// A unit that was given back can be had again at once if no other is left, also by the worker
+// A unit that was given back can be had again at once if no other is left, also by the reader
 // that gave it back.
 func TestReturnedUnit(t *testing.T) {
 	each := slices.Repeat([]time.Duration{time.Second}, 32)
@@ -208,7 +208,7 @@ func TestReturnedUnit(t *testing.T) {
 	before := s.Changes()
 	s.Returned(0, unit)
 	if s.Changes() == before {
-		t.Error("a worker that waits would not be woken")
+		t.Error("a reader that waits would not be woken")
 	}
 	take(t, s, 0, 0)
 }

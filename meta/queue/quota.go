@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// A bid is the time that one worker would take, in nanoseconds.
+// A bid is the time that one reader would take, in nanoseconds.
 type bid struct {
-	*worker
+	*reader
 	from  float64 // when it is done with what it has
 	near  float64 // what it takes for a unit on its node
 	far   float64 // and for any other
 	local float64 // how many of the free units are on its node: its share of them
-	mates float64 // workers that share them
+	mates float64 // readers that share them
 }
 
-// by is the number of units that the worker could have done at a time.
+// by is the number of units that the reader could have done at a time.
 func (b bid) by(at float64) int {
 	units := max(0, at-b.from) / b.near
 	if units > b.local {
@@ -32,7 +32,7 @@ func (b bid) end() float64 {
 }
 
 // share divides n units so that the last of them is done as early as the
-// estimates allow: each worker gets what it can do by the latest time at which
+// estimates allow: each reader gets what it can do by the latest time at which
 // that is not more than n, and the few that are left go where they end first.
 func share(bids []bid, n int) {
 	if len(bids) == 0 {
@@ -52,7 +52,7 @@ func share(bids []bid, n int) {
 	}
 }
 
-// before orders the worker first that ends first, and of equals the one with fewer leases.
+// before orders the reader first that ends first, and of equals the one with fewer leases.
 func before(a, b bid) int {
 	return cmp.Or(cmp.Compare(a.end(), b.end()), cmp.Compare(len(a.leases), len(b.leases)))
 }

@@ -7,29 +7,29 @@ import (
 	"rankfs/meta"
 )
 
-// A Lease is a unit that the group let a worker have.
+// A Lease is a unit that the group let a reader have.
 type Lease struct {
 	Unit   int
-	Worker int
+	Reader int
 	Since  time.Duration
 }
 
-// A History is a worker, and what the group counted of its work.
+// A History is a reader, and what the group counted of its work.
 type History struct {
-	Worker int
+	Reader int
 	Node   int
 	Units  int           // that it finished
 	Took   time.Duration // for all of them
 }
 
 // Restore forgets everything, and begins again with what the group holds: bit
-// u%64 of done[u/64] is set if unit u is done, and every worker has a history.
-// After an error no worker has joined and all units are free.
-func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
+// u%64 of done[u/64] is set if unit u is done, and every reader has a history.
+// After an error no reader has joined and all units are free.
+func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, readers []History) error {
 	s.units.reset()
 	s.begin()
 	s.changes++
-	err := s.restore(now, done, leases, workers)
+	err := s.restore(now, done, leases, readers)
 	if err != nil {
 		s.units.reset()
 		s.begin()
@@ -37,7 +37,7 @@ func (s *Scheduler) Restore(now time.Duration, done []uint64, leases []Lease, wo
 	return err
 }
 
-func (s *Scheduler) restore(now time.Duration, done []uint64, leases []Lease, workers []History) error {
+func (s *Scheduler) restore(now time.Duration, done []uint64, leases []Lease, readers []History) error {
 	if want := (len(s.units.state) + 63) / 64; len(done) != want {
 		return fmt.Errorf("%d words of done units %w: want %d", len(done), meta.ErrInvalid, want)
 	}
@@ -48,22 +48,22 @@ func (s *Scheduler) restore(now time.Duration, done []uint64, leases []Lease, wo
 		}
 	}
 	s.begin()
-	if err := s.restoreWorkers(now, workers); err != nil {
+	if err := s.restoreReaders(now, readers); err != nil {
 		return err
 	}
 	return s.restoreLeases(leases)
 }
 
-func (s *Scheduler) restoreWorkers(now time.Duration, workers []History) error {
-	for _, h := range workers {
+func (s *Scheduler) restoreReaders(now time.Duration, readers []History) error {
+	for _, h := range readers {
 		if h.Units < 0 || h.Took < 0 {
 			return fmt.Errorf("history %+v %w", h, meta.ErrInvalid)
 		}
-		if err := s.Join(now, h.Worker, h.Node); err != nil {
+		if err := s.Join(now, h.Reader, h.Node); err != nil {
 			return err
 		}
 		if h.Units > 0 {
-			s.crew.recall(h)
+			s.readers.recall(h)
 		}
 	}
 	return nil
@@ -74,20 +74,20 @@ func (s *Scheduler) restoreLeases(leases []Lease) error {
 		if l.Unit < 0 || l.Unit >= len(s.units.state) {
 			return fmt.Errorf("lease %+v %w: units are numbered from 0 to %d", l, meta.ErrInvalid, len(s.units.state)-1)
 		}
-		if _, w := s.crew.find(l.Worker); w == nil {
-			return fmt.Errorf("lease %+v: worker %w", l, meta.ErrNotExist)
+		if _, w := s.readers.find(l.Reader); w == nil {
+			return fmt.Errorf("lease %+v: reader %w", l, meta.ErrNotExist)
 		}
 		if state := s.units.state[l.Unit]; state != stateDone && state >= 2 {
-			return fmt.Errorf("lease %+v %w: two workers have the unit", l, meta.ErrInvalid)
+			return fmt.Errorf("lease %+v %w: two readers have the unit", l, meta.ErrInvalid)
 		}
-		s.Began(l.Since, l.Worker, l.Unit)
+		s.Began(l.Since, l.Reader, l.Unit)
 	}
 	return nil
 }
 
 // recall is learn for what is only known as a sum.
-func (c *crew) recall(h History) {
-	_, w := c.find(h.Worker)
+func (c *readers) recall(h History) {
+	_, w := c.find(h.Reader)
 	each := h.Took / time.Duration(h.Units)
 	w.pace.add(each)
 	w.pace.n = h.Units

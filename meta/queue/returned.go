@@ -23,7 +23,7 @@ func (s *Scheduler) recall() {
 	s.later = s.later[:0]
 }
 
-// SetAside says that a unit is to be offered to no worker any more. A worker that has it
+// SetAside says that a unit is to be offered to no reader any more. A reader that has it
 // may still finish it; until then it is not over. It reports whether that is news.
 func (s *Scheduler) SetAside(unit int) bool {
 	switch s.units.state[unit] {
@@ -37,7 +37,7 @@ func (s *Scheduler) SetAside(unit int) bool {
 		return false
 	}
 	s.aside[unit] = true
-	for _, w := range s.crew.workers {
+	for _, w := range s.readers.byID {
 		if w.offer == unit {
 			s.withdraw(w)
 		}

@@ -53,8 +53,8 @@ func TestPostpone(t *testing.T) {
 	}
 }
 
-// A unit that is set aside is offered to no worker, nor as a second copy; it is over when the
-// worker that has it is done with it, or gives it back.
+// A unit that is set aside is offered to no reader, nor as a second copy; it is over when the
+// reader that has it is done with it, or gives it back.
 func TestSetAside(t *testing.T) {
 	for _, end := range []string{"finished", "returned", "left"} {
 		t.Run(end, func(t *testing.T) {
@@ -69,11 +69,11 @@ func TestSetAside(t *testing.T) {
 			}
 			before := s.Changes()
 			if !s.SetAside(offered.Unit) || s.Changes() == before {
-				t.Error("a worker that waits would not be woken")
+				t.Error("a reader that waits would not be woken")
 			}
 			last := take(t, s, 0, 2)
 			s.Finished(time.Second, 2, last)
-			late := time.Hour // by which any other worker would be faster
+			late := time.Hour // by which any other reader would be faster
 			waits(t, s, late, 2)
 			switch end {
 			case "finished":

@@ -23,21 +23,21 @@ func (f *flow) schedule(now time.Duration) {
 	f.when, f.asked, f.due = now, 0, false
 }
 
-// bid makes a bid for each worker that is present.
+// bid makes a bid for each reader that is present.
 func (f *flow) bid(now time.Duration) {
-	workers := make([]float64, len(f.freeUnits.nodes))
+	readers := make([]float64, len(f.freeUnits.nodes))
 	f.bids = f.bids[:0]
-	for _, w := range f.workers {
+	for _, w := range f.byID {
 		w.quota, w.fresh = 0, false
 		if f.present(now, w) {
 			near := f.near(w)
-			f.bids = append(f.bids, bid{worker: w, from: float64(f.idle(now, w)), near: near, far: near + f.further()})
-			workers[w.node]++
+			f.bids = append(f.bids, bid{reader: w, from: float64(f.idle(now, w)), near: near, far: near + f.further()})
+			readers[w.node]++
 		}
 	}
 	for i := range f.bids {
 		b := &f.bids[i]
-		b.mates = workers[b.node]
+		b.mates = readers[b.node]
 		b.local = float64(f.freeUnits.nodes[b.node].here) / b.mates
 	}
 }

@@ -25,12 +25,12 @@ func anyUnits(t *rapid.T) *freeUnits {
 	return p
 }
 
-// limitAt has one worker on each node, with a quota.
+// limitAt has one reader on each node, with a quota.
 func limitAt(t *rapid.T, f *flow) {
 	f.bids = nil
 	for k := range f.load {
 		quota := rapid.IntRange(0, 12).Draw(t, "quota")
-		f.bids = append(f.bids, bid{worker: &worker{node: k, quota: quota}})
+		f.bids = append(f.bids, bid{reader: &reader{node: k, quota: quota}})
 	}
 }
 
@@ -38,7 +38,7 @@ func limitAt(t *rapid.T, f *flow) {
 // the one for other limits and other units.
 func TestFlowIsMaximal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := newFlow(anyUnits(t), &crew{})
+		f := newFlow(anyUnits(t), &readers{})
 		for round := range 4 {
 			limitAt(t, f)
 			f.match()
@@ -138,10 +138,10 @@ func TestShareEndsEarliest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 200).Draw(t, "units")
 		var bids []bid
-		for range rapid.IntRange(1, 8).Draw(t, "workers") {
+		for range rapid.IntRange(1, 8).Draw(t, "readers") {
 			near := float64(rapid.IntRange(1, 50).Draw(t, "near"))
 			bids = append(bids, bid{
-				worker: &worker{},
+				reader: &reader{},
 				from:   float64(rapid.IntRange(0, 300).Draw(t, "from")),
 				near:   near,
 				far:    near + float64(rapid.IntRange(0, 50).Draw(t, "far")),

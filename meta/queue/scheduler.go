@@ -2,16 +2,16 @@ package queue
 
 // A Scheduler is one queue's. It is not safe for concurrent use.
 //
-// A unit is free, or workers have it, or it is done. A worker has a unit by a lease
+// A unit is free, or readers have it, or it is done. A reader has a unit by a lease
 // that the group agreed on, or by an offer that it may yet agree on. Offers bind
-// only this scheduler, so that it does not advise two workers alike. Of the free
+// only this scheduler, so that it does not advise two readers alike. Of the free
 // units those that were returned wait beside the free ones until there are none.
 type Scheduler struct {
 	units   *freeUnits
-	crew    *crew
+	readers *readers
 	chooser chooser
 	later   []int        // free units that were returned, in that order
-	aside   map[int]bool // units that workers have and that are offered to no other worker
+	aside   map[int]bool // units that readers have and that are offered to no other reader
 	policy  Policy
 	seed    uint64
 	changes uint64
@@ -31,11 +31,11 @@ func New(units int, holders func(unit int) []Holder, policy Policy, seed uint64)
 }
 
 func (s *Scheduler) begin() {
-	s.crew = &crew{}
+	s.readers = &readers{}
 	s.later, s.aside = nil, make(map[int]bool)
 	if s.policy == PolicyProbability {
-		s.chooser = newProbability(s.units, s.crew, s.seed)
+		s.chooser = newProbability(s.units, s.readers, s.seed)
 	} else {
-		s.chooser = newFlow(s.units, s.crew)
+		s.chooser = newFlow(s.units, s.readers)
 	}
 }

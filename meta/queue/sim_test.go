@@ -12,23 +12,23 @@ import (
 )
 
 // A cluster is simulated work: discrete events, no clock. A unit takes a
-// worker as long as its node's speed says, times noise, and a second more if
+// reader as long as its node's speed says, times noise, and a second more if
 // the node does not hold it. The scheduler knows none of that.
 type cluster struct {
-	t      *testing.T
-	s      *queue.Scheduler
-	random *rand.Rand
-	nodes  int
-	speed  []float64 // by node, units a second
-	noise  float64   // sigma of a lognormal
-	hold   [][]int   // by unit: nodes
-	mortal float64   // chance that a worker dies of a unit
-	crew   int
+	t       *testing.T
+	s       *queue.Scheduler
+	random  *rand.Rand
+	nodes   int
+	speed   []float64 // by node, units a second
+	noise   float64   // sigma of a lognormal
+	hold    [][]int   // by unit: nodes
+	mortal  float64   // chance that a reader dies of a unit
+	readers int
 
 	now       time.Duration
 	events    events
 	scheduled int
-	waiting   []*simWorker // in the order in which they were told to
+	waiting   []*simReader // in the order in which they were told to
 	changes   uint64
 	nextID    int
 
@@ -39,7 +39,7 @@ type cluster struct {
 	makespan time.Duration
 }
 
-type simWorker struct {
+type simReader struct {
 	id, node int
 	asked    int // times
 }
@@ -66,21 +66,21 @@ func (e *events) Pop() any {
 
 // scenario is one row of what is simulated.
 type scenario struct {
-	name   string
-	nodes  int
-	heter  bool    // speeds 0.5 to 1.5 instead of 1
-	noise  float64 // of each task
-	mortal float64
-	crew   int // workers, if not one for each node
+	name    string
+	nodes   int
+	heter   bool    // speeds 0.5 to 1.5 instead of 1
+	noise   float64 // of each task
+	mortal  float64
+	readers int // readers, if not one for each node
 }
 
 const unitsPerNode, replicas = 16, 3
 
 func newCluster(t *testing.T, sc scenario, policy queue.Policy, seed uint64) *cluster {
 	c := &cluster{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: sc.nodes, noise: sc.noise, mortal: sc.mortal,
-		crew: sc.crew}
-	if c.crew == 0 {
-		c.crew = sc.nodes
+		readers: sc.readers}
+	if c.readers == 0 {
+		c.readers = sc.nodes
 	}
 	for range sc.nodes {
 		speed := 1.0
@@ -118,9 +118,9 @@ func (c *cluster) after(d time.Duration, do func()) {
 	heap.Push(&c.events, event{c.now + d, c.scheduled, do})
 }
 
-// run simulates until all units are done and all workers know.
+// run simulates until all units are done and all readers know.
 func (c *cluster) run() {
-	for _, i := range c.random.Perm(c.crew) {
+	for _, i := range c.random.Perm(c.readers) {
 		c.join(i % c.nodes)
 	}
 	for len(c.events) > 0 {
@@ -135,7 +135,7 @@ func (c *cluster) run() {
 }
 
 func (c *cluster) join(node int) {
-	w := &simWorker{id: c.nextID, node: node}
+	w := &simReader{id: c.nextID, node: node}
 	c.nextID++
 	if err := c.s.Join(c.now, w.id, node); err != nil {
 		c.t.Fatal(err)
@@ -155,7 +155,7 @@ func (c *cluster) wake() {
 	}
 }
 
-func (c *cluster) ask(w *simWorker) {
+func (c *cluster) ask(w *simReader) {
 	advice, err := c.s.Next(c.now, w.id)
 	if err != nil {
 		c.t.Fatal(err)
@@ -169,7 +169,7 @@ func (c *cluster) ask(w *simWorker) {
 	}
 }
 
-func (c *cluster) wait(w *simWorker, until time.Duration) {
+func (c *cluster) wait(w *simReader, until time.Duration) {
 	if until <= c.now {
 		c.t.Fatalf("at %v: wait until %v", c.now, until)
 	}
@@ -183,7 +183,7 @@ func (c *cluster) wait(w *simWorker, until time.Duration) {
 	})
 }
 
-func (c *cluster) begin(w *simWorker, advice queue.Advice) {
+func (c *cluster) begin(w *simReader, advice queue.Advice) {
 	unit := advice.Unit
 	c.leases[unit]++
 	if c.finished[unit] || c.leases[unit] > 2 || advice.Second != (c.leases[unit] == 2) {
@@ -206,7 +206,7 @@ func (c *cluster) takes(node, unit int) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-func (c *cluster) finish(w *simWorker, unit int) {
+func (c *cluster) finish(w *simReader, unit int) {
 	c.leases[unit]--
 	c.s.Finished(c.now, w.id, unit)
 	if !c.finished[unit] {
@@ -220,8 +220,8 @@ func (c *cluster) finish(w *simWorker, unit int) {
 	c.ask(w)
 }
 
-// die has a worker vanish, and another come up elsewhere.
-func (c *cluster) die(w *simWorker, unit int) {
+// die has a reader vanish, and another come up elsewhere.
+func (c *cluster) die(w *simReader, unit int) {
 	c.leases[unit]--
 	c.s.Leave(w.id)
 	c.after(time.Second, func() { c.join(c.random.IntN(c.nodes)) })
@@ -230,7 +230,7 @@ func (c *cluster) die(w *simWorker, unit int) {
 // ideal is how long the work would take if it could be divided at will.
 func (c *cluster) ideal() float64 {
 	var speed float64
-	for i := range c.crew {
+	for i := range c.readers {
 		speed += c.speed[i%c.nodes]
 	}
 	return float64(len(c.hold)) / speed
@@ -259,8 +259,8 @@ func TestMakespan(t *testing.T) {
 		{name: "32 heterogeneous", nodes: 32, heter: true},
 		{name: "32 drifting", nodes: 32, heter: true, noise: 0.3},
 		{name: "32 dying", nodes: 32, heter: true, noise: 0.3, mortal: 0.05},
-		{name: "32 with two workers each", nodes: 32, heter: true, noise: 0.3, crew: 64},
-		{name: "32 with workers on half", nodes: 32, heter: true, noise: 0.3, crew: 16},
+		{name: "32 with two readers each", nodes: 32, heter: true, noise: 0.3, readers: 64},
+		{name: "32 with readers on half", nodes: 32, heter: true, noise: 0.3, readers: 16},
 		{name: "128 equal", nodes: 128},
 		{name: "128 heterogeneous", nodes: 128, heter: true},
 		{name: "128 drifting", nodes: 128, heter: true, noise: 0.3},

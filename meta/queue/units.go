@@ -2,10 +2,10 @@ package queue
 
 import "slices"
 
-// What becomes of a unit: it is taken, given to workers, put back, and done.
+// What becomes of a unit: it is taken, given to readers, put back, and done.
 
-// close makes a unit done by one worker, and lost for all others that have it.
-func (s *Scheduler) close(unit int, by *worker) {
+// close makes a unit done by one reader, and lost for all others that have it.
+func (s *Scheduler) close(unit int, by *reader) {
 	others := int(s.units.state[unit])
 	if others == 0 {
 		s.take(unit, -1)
@@ -28,9 +28,9 @@ func (s *Scheduler) end(unit int) {
 	}
 }
 
-// lose withdraws a unit that is done from all workers that have it.
+// lose withdraws a unit that is done from all readers that have it.
 func (s *Scheduler) lose(unit int) {
-	for _, w := range s.crew.workers {
+	for _, w := range s.readers.byID {
 		if w.offer == unit {
 			s.withdraw(w)
 		}
@@ -62,14 +62,14 @@ func (s *Scheduler) put(unit int) {
 	s.chooser.back(unit)
 }
 
-func (s *Scheduler) give(unit int, w *worker) {
+func (s *Scheduler) give(unit int, w *reader) {
 	if s.units.state[unit] == stateFree {
 		s.take(unit, w.node)
 	}
 	s.units.state[unit]++
 }
 
-func (s *Scheduler) drop(w *worker, i int) {
+func (s *Scheduler) drop(w *reader, i int) {
 	unit := w.leases[i].unit
 	w.leases = slices.Delete(w.leases, i, i+1)
 	if s.takeBack(unit) {
@@ -77,7 +77,7 @@ func (s *Scheduler) drop(w *worker, i int) {
 	}
 }
 
-func (s *Scheduler) withdraw(w *worker) {
+func (s *Scheduler) withdraw(w *reader) {
 	unit := w.offer
 	w.offer = -1
 	if s.takeBack(unit) {
@@ -85,7 +85,7 @@ func (s *Scheduler) withdraw(w *worker) {
 	}
 }
 
-// takeBack takes a unit from a worker, and reports whether it is free now.
+// takeBack takes a unit from a reader, and reports whether it is free now.
 func (s *Scheduler) takeBack(unit int) bool {
 	if s.units.state[unit] == stateDone {
 		return false

@@ -10,17 +10,17 @@ import (
 	"rankfs/meta/state"
 )
 
-// BenchmarkStep is a queue of 1,024 workers, each finishing a unit and taking
+// BenchmarkStep is a queue of 1,024 readers, each finishing a unit and taking
 // another; decode and apply, as of a log.
 func BenchmarkStep(b *testing.B) {
-	const workers = 1024
+	const readers = 1024
 	c := founded(b, 16)
-	c.do(&state.OpenQueue{View: view(1, workers), Generation: 1, Units: state.MaxUnits, Policy: "flow"})
+	c.do(&state.OpenQueue{View: view(1, readers), Generation: 1, Units: state.MaxUnits, Policy: "flow"})
 	commands := make([][]byte, 0, 1<<16)
 	next := func(n int) []byte {
-		w := n % workers
+		w := n % readers
 		step := &state.TakeUnit{
-			View: view(1, workers), Worker: fmt.Sprintf("%032x", w), Node: id(1 + w%16), Rank: uint64(w),
+			View: view(1, readers), Reader: fmt.Sprintf("%032x", w), Node: id(1 + w%16), Rank: uint64(w),
 			Finish: true, Take: int64(n), Nonce: uint64(n),
 		}
 		state.Stamp(step, int64(n))
@@ -48,7 +48,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 // large has a thousand datasets of 64 nodes, 65,536 plans of 64 jobs of 1,024
-// ranks, 64 queues of 131,072 units, half of them done, by 256 workers each.
+// ranks, 64 queues of 131,072 units, half of them done, by 256 readers each.
 func large(b *testing.B) *cluster {
 	c := founded(b, 64)
 	for n := range 1000 {
@@ -79,7 +79,7 @@ func largeQueue(c *cluster, view string) {
 	for n, unit := range rand.Perm(units)[:units/2/16] { // a sixteenth of the commands; pages fill all the same
 		w := n % 256
 		c.do(&state.TakeUnit{
-			View: view, Worker: fmt.Sprintf("%032x", w), Node: id(1 + w%64), Rank: uint64(w),
+			View: view, Reader: fmt.Sprintf("%032x", w), Node: id(1 + w%64), Rank: uint64(w),
 			Finish: true, Take: int64(unit), Nonce: uint64(n),
 		})
 	}
@@ -102,7 +102,7 @@ func BenchmarkLarge(b *testing.B) {
 			return &state.Settle{View: view(n, 1024), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1024}}}
 		},
 		"step after a snapshot": func() state.Command {
-			return &state.TakeUnit{View: view(1, 1024), Worker: fmt.Sprintf("%032x", 1), Node: id(2), Rank: 1, Finish: true, Take: -1, Nonce: uint64(n)}
+			return &state.TakeUnit{View: view(1, 1024), Reader: fmt.Sprintf("%032x", 1), Node: id(2), Rank: 1, Finish: true, Take: -1, Nonce: uint64(n)}
 		},
 	}
 	for name, command := range commands {

@@ -162,39 +162,39 @@ func TestRankMapBounds(t *testing.T) {
 	}
 }
 
-// Of a full queue's workers those are forgotten that hold nothing and were
+// Of a full queue's readers those are forgotten that hold nothing and were
 // silent for longest; never one that holds a unit.
-func TestWorkerBounds(t *testing.T) {
+func TestReaderBounds(t *testing.T) {
 	c := founded(t, 1)
-	c.do(&state.OpenQueue{View: view(1, 1), Generation: 1, Units: 2 * state.MaxWorkers, Policy: "flow"})
-	step := func(worker int, take int64) *state.TakeUnit {
-		return &state.TakeUnit{View: view(1, 1), Worker: fmt.Sprint(worker), Node: id(1), Take: take, Nonce: 1}
+	c.do(&state.OpenQueue{View: view(1, 1), Generation: 1, Units: 2 * state.MaxReaders, Policy: "flow"})
+	step := func(reader int, take int64) *state.TakeUnit {
+		return &state.TakeUnit{View: view(1, 1), Reader: fmt.Sprint(reader), Node: id(1), Take: take, Nonce: 1}
 	}
-	knows := func(worker int) bool {
-		_, ok := c.m.Worker(view(1, 1), fmt.Sprint(worker))
+	knows := func(reader int) bool {
+		_, ok := c.m.Reader(view(1, 1), fmt.Sprint(reader))
 		return ok
 	}
-	for n := range state.MaxWorkers {
+	for n := range state.MaxReaders {
 		take := int64(n)
 		if n == 5 || n == 9 {
 			take = -1
 		}
 		c.do(step(n, take))
 	}
-	c.do(step(state.MaxWorkers, state.MaxWorkers))
-	if knows(5) || knows(9) || !knows(0) || !knows(state.MaxWorkers) {
+	c.do(step(state.MaxReaders, state.MaxReaders))
+	if knows(5) || knows(9) || !knows(0) || !knows(state.MaxReaders) {
 		t.Fatal("others were forgotten than those that held nothing")
 	}
-	c.do(step(state.MaxWorkers+1, state.MaxWorkers+1))
-	c.refuse(meta.ErrBusy, step(state.MaxWorkers+2, state.MaxWorkers+2))
+	c.do(step(state.MaxReaders+1, state.MaxReaders+1))
+	c.refuse(meta.ErrBusy, step(state.MaxReaders+2, state.MaxReaders+2))
 	c.do(&state.Health{ID: id(1)})
 	c.do(&state.Health{ID: id(1), Up: true})
-	c.do(step(state.MaxWorkers+2, 0))
+	c.do(step(state.MaxReaders+2, 0))
 	q, _ := c.m.Queue(view(1, 1))
-	if knows(0) || !knows(state.MaxWorkers+1) || q.Workers != state.MaxWorkers-state.MaxWorkers/16+1 || q.Held != 1 {
+	if knows(0) || !knows(state.MaxReaders+1) || q.Readers != state.MaxReaders-state.MaxReaders/16+1 || q.Held != 1 {
 		t.Fatalf("%+v", q)
 	}
-	if got := c.m.Sizes().Workers; got != q.Workers {
-		t.Fatalf("%d workers", got)
+	if got := c.m.Sizes().Readers; got != q.Readers {
+		t.Fatalf("%d readers", got)
 	}
 }

@@ -55,26 +55,26 @@ func (t *claims) write(f *frameWriter) {
 	}
 }
 
-// A claimsReader restores claims: for each number of ranks of a dataset a frame, and one of
+// A claimsRestorer restores claims: for each number of ranks of a dataset a frame, and one of
 // the nodes.
-type claimsReader struct {
+type claimsRestorer struct {
 	*restorer
 	head *claimsFrame // its nodes come next
 }
 
 func (*claims) restore(in *restorer) frames {
-	r := &claimsReader{restorer: in}
+	r := &claimsRestorer{restorer: in}
 	return frames{'j': each(r.readHead), 'c': r.readNodes}
 }
 
-func (in *claimsReader) readHead(rc claimsFrame) error {
+func (in *claimsRestorer) readHead(rc claimsFrame) error {
 	in.head, in.due = &rc, 'c'
 	_, twice := in.s.claims().get(claimsKey{rc.Dataset, rc.Ranks})
 	_, known := in.s.datasets().get(rc.Dataset)
 	return first(in.sequence(rc.Sequence), must(!twice, errTwice), must(known && rc.Ranks > 0 && rc.Ranks <= meta.MaxRanks, errWrong))
 }
 
-func (in *claimsReader) readNodes(payload []byte) error {
+func (in *claimsRestorer) readNodes(payload []byte) error {
 	frame := in.head
 	in.head = nil
 	if frame == nil || uint64(len(payload)) != 16*frame.Ranks {

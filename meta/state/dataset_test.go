@@ -169,5 +169,5 @@ func TestNewGeneration(t *testing.T) {
 	c.refuse(meta.ErrStale, &state.Settle{View: view(1, 2), Generation: 1, Nodes: nodes})
 	c.refuse(meta.ErrStale, &state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(1)})
 	c.refuse(meta.ErrStale, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 1, Policy: "flow"})
-	c.refuse(meta.ErrNotExist, &state.TakeUnit{View: view(1, 2), Worker: "w", Node: id(1), Take: 0})
+	c.refuse(meta.ErrNotExist, &state.TakeUnit{View: view(1, 2), Reader: "w", Node: id(1), Take: 0})
 }

@@ -38,14 +38,14 @@ func (m *model) differ(real *state.Machine) error {
 		return fmt.Errorf("settings %v, not %v", got, m.settings)
 	}
 	var units uint64
-	var workers int
+	var readers int
 	for _, q := range m.queues {
 		units += q.Units
-		workers += len(q.workers)
+		readers += len(q.readers)
 	}
 	sum := real.Sizes()
-	if sum.Units != units || sum.Workers != workers {
-		return fmt.Errorf("%+v, but %d units, %d workers", sum, units, workers)
+	if sum.Units != units || sum.Readers != readers {
+		return fmt.Errorf("%+v, but %d units, %d readers", sum, units, readers)
 	}
 	if sum.Now != m.now || sum.Removed != len(m.removed) || sum.Cluster != m.cluster || sum.RankCounts != len(m.jobs) {
 		return fmt.Errorf("%+v, but %d, %d removed, %d jobs", sum, m.now, len(m.removed), len(m.jobs))
@@ -97,12 +97,12 @@ func (m *model) differQueues(real *state.Machine) error {
 		if !ok || got.Queue != info || info != *q.info() {
 			return fmt.Errorf("queue %+v, not %+v", info, q.info())
 		}
-		if len(got.Workers) != len(q.workers) {
-			return fmt.Errorf("workers %+v", got.Workers)
+		if len(got.Readers) != len(q.readers) {
+			return fmt.Errorf("readers %+v", got.Readers)
 		}
-		for _, w := range got.Workers {
-			if w != q.workers[w.ID].Worker {
-				return fmt.Errorf("worker %+v, not %+v", w, q.workers[w.ID].Worker)
+		for _, w := range got.Readers {
+			if w != q.readers[w.ID].Reader {
+				return fmt.Errorf("reader %+v, not %+v", w, q.readers[w.ID].Reader)
 			}
 		}
 		if len(got.Suspects) != len(q.returns) {

@@ -2,7 +2,7 @@
 // leases of queues, and maps of the shuffle pool.
 //
 // Of datasets that is where their ranks read, and which plans are settled; of a queue which
-// worker holds which unit; of a map which attempt has won, and where its copies are.
+// reader holds which unit; of a map which attempt has won, and where its copies are.
 // It is a machine that commands are applied to, one after the other, in the order of a
 // replicated log.
 //

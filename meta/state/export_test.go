@@ -60,7 +60,7 @@ type Sizes struct {
 	RankCounts int // numbers of ranks, of all datasets, with claims
 	Queues     int
 	Units      uint64 // of all queues
-	Workers    int    // of all queues, those that have left included
+	Readers    int    // of all queues, those that have left included
 	Settings   int
 }
 
@@ -73,7 +73,7 @@ func (m *Machine) Sizes() Sizes {
 		Summary: sum, Now: s.Now,
 		Tokens: s.tokens().len() - s.tokens().spent, Nodes: s.nodes().len(), Removed: s.nodes().removed.len(),
 		Datasets: s.datasets().len(), RankCounts: s.claims().len(),
-		Queues: s.queues().len(), Units: s.queues().units, Workers: s.queues().workers, Settings: s.settings().len(),
+		Queues: s.queues().len(), Units: s.queues().units, Readers: s.queues().readers, Settings: s.settings().len(),
 	}
 	for _, n := range s.nodes().m {
 		if n.Up {

@@ -10,7 +10,7 @@ func (m *Machine) Suspects(view string) []Suspect {
 	return nil
 }
 
-// Suspect looks up a unit that may be the cause of its workers' end; false if it is none.
+// Suspect looks up a unit that may be the cause of its readers' end; false if it is none.
 func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
 	s, done := m.read()
 	defer done()
@@ -24,8 +24,8 @@ func (m *Machine) Suspect(view string, unit int64) (Suspect, bool) {
 type Fate uint8
 
 const (
-	Undone   Fate = iota // a worker has it, or is yet to get it
-	SetAside             // no worker is given it any more
+	Undone   Fate = iota // a reader has it, or is yet to get it
+	SetAside             // no reader is given it any more
 	Done
 )
 

@@ -75,10 +75,10 @@ func (m *model) remove(c *state.Remove) error {
 	}
 	delete(m.nodes, c.ID)
 	m.removed[c.ID] = true
-	ofIt := func(w *modelWorker) bool { return w.Node == c.ID }
+	ofIt := func(w *modelReader) bool { return w.Node == c.ID }
 	m.giveBack(state.Removal, ofIt)
 	for _, q := range m.queues {
-		for _, w := range q.workers {
+		for _, w := range q.readers {
 			w.Left = w.Left || ofIt(w)
 		}
 	}

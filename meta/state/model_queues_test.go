@@ -9,19 +9,19 @@ type modelQueue struct {
 	state.Queue
 	finisher map[int64]string
 	returns  map[int64][]state.Return
-	workers  map[string]*modelWorker
+	readers  map[string]*modelReader
 }
 
-type modelWorker struct {
-	state.Worker
+type modelReader struct {
+	state.Reader
 	nonce uint64
 	last  state.TakenUnit
 }
 
-func (m *model) giveBack(cause state.Cause, which func(*modelWorker) bool) {
+func (m *model) giveBack(cause state.Cause, which func(*modelReader) bool) {
 	for _, q := range m.queues {
-		for _, id := range sortedKeys(q.workers) {
-			if w := q.workers[id]; which(w) {
+		for _, id := range sortedKeys(q.readers) {
+			if w := q.readers[id]; which(w) {
 				q.suspect(w, m.now, cause)
 				w.Unit, w.Since = -1, 0
 			}
@@ -29,27 +29,27 @@ func (m *model) giveBack(cause state.Cause, which func(*modelWorker) bool) {
 	}
 }
 
-func (q *modelQueue) suspect(w *modelWorker, now int64, cause state.Cause) {
+func (q *modelQueue) suspect(w *modelReader, now int64, cause state.Cause) {
 	by := q.returns[w.Unit]
 	for _, r := range by {
-		if r.Worker == w.ID {
+		if r.Reader == w.ID {
 			return
 		}
 	}
 	if w.Unit >= 0 && q.finisher[w.Unit] == "" && len(by) < 4 {
-		q.returns[w.Unit] = append(by, state.Return{Worker: w.ID, Node: w.Node, Rank: w.Rank, At: now, Cause: cause})
+		q.returns[w.Unit] = append(by, state.Return{Reader: w.ID, Node: w.Node, Rank: w.Rank, At: now, Cause: cause})
 	}
 }
 
 func (q *modelQueue) info() *state.Queue {
 	i, held := q.Queue, make(map[int64]bool)
 	i.Done = uint64(len(q.finisher))
-	for _, w := range q.workers {
+	for _, w := range q.readers {
 		if w.Unit >= 0 {
 			held[w.Unit] = true
 		}
 		if !w.Left {
-			i.Workers++
+			i.Readers++
 		}
 	}
 	i.Held = len(held)
@@ -72,7 +72,7 @@ func (m *model) open(c *state.OpenQueue) (state.Result, error) {
 				View: c.View, Generation: c.Generation, Units: c.Units, Policy: c.Policy, Seed: c.Seed, UID: c.UID,
 				Sequence: m.next(), Opened: m.now,
 			},
-			finisher: make(map[int64]string), returns: make(map[int64][]state.Return), workers: make(map[string]*modelWorker),
+			finisher: make(map[int64]string), returns: make(map[int64][]state.Return), readers: make(map[string]*modelReader),
 		}
 		m.queues[c.View] = q
 	}
@@ -87,7 +87,7 @@ func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 	if err := m.member(c.Node); err != nil {
 		return state.Result{}, err
 	}
-	w := q.workers[c.Worker]
+	w := q.readers[c.Reader]
 	if w != nil {
 		switch {
 		case w.Left:
@@ -108,8 +108,8 @@ func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 		return state.Result{}, meta.ErrUnavailable
 	}
 	if w == nil {
-		w = &modelWorker{Worker: state.Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank, Unit: -1}}
-		q.workers[c.Worker] = w
+		w = &modelReader{Reader: state.Reader{ID: c.Reader, Node: c.Node, Rank: c.Rank, Unit: -1}}
+		q.readers[c.Reader] = w
 	}
 	r := state.TakenUnit{Unit: -1, Finished: -1}
 	if c.Finish {
@@ -128,7 +128,7 @@ func (m *model) step(c *state.TakeUnit) (state.Result, error) {
 	}
 	if c.Take >= 0 {
 		holders := 0
-		for _, other := range q.workers {
+		for _, other := range q.readers {
 			if other.Unit == c.Take {
 				holders++
 			}
@@ -153,13 +153,13 @@ func (m *model) leave(c *state.LeaveQueue) {
 	if q == nil {
 		return
 	}
-	w := q.workers[c.Worker]
+	w := q.readers[c.Reader]
 	if w == nil {
-		w = &modelWorker{Worker: state.Worker{ID: c.Worker, Unit: -1}}
-		q.workers[c.Worker] = w
+		w = &modelReader{Reader: state.Reader{ID: c.Reader, Unit: -1}}
+		q.readers[c.Reader] = w
 	}
 	if !w.Left {
-		m.giveBack(state.Closed, func(other *modelWorker) bool { return other == w })
+		m.giveBack(state.Closed, func(other *modelReader) bool { return other == w })
 		w.Left, w.Seen = true, m.now
 	}
 }
@@ -175,7 +175,7 @@ func (m *model) reset(c *state.ResetQueue) (state.Result, error) {
 	if c.Resets == q.Resets {
 		q.Resets++
 		clear(q.returns)
-		for _, w := range q.workers {
+		for _, w := range q.readers {
 			if !c.Aside {
 				w.Unit, w.Since, w.Units, w.Busy = -1, 0, 0, 0
 			}

@@ -93,14 +93,14 @@ func (m *model) apply(c state.Command, at int64) (state.Result, error) {
 		}
 		err := m.change(c.ID, func(n *state.Node) { n.Up = c.Up })
 		if err == nil && !c.Up {
-			m.giveBack(state.Down, func(w *modelWorker) bool { return w.Node == c.ID })
+			m.giveBack(state.Down, func(w *modelReader) bool { return w.Node == c.ID })
 		}
 		return state.Result{}, err
 	case *state.Begin:
 		again := m.nodes[c.ID].Life == c.Life
 		err := m.change(c.ID, func(n *state.Node) { n.Addr, n.Life, n.Up = c.Addr, c.Life, n.Up || !again })
 		if err == nil && !again {
-			m.giveBack(state.Down, func(w *modelWorker) bool { return w.Node == c.ID })
+			m.giveBack(state.Down, func(w *modelReader) bool { return w.Node == c.ID })
 		}
 		return state.Result{}, err
 	case *state.Remove:

@@ -13,12 +13,12 @@ func TestRemovedNode(t *testing.T) {
 	c := founded(t, 3)
 	c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Rank: 1, Node: id(2)})
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 9, Policy: "flow"})
-	c.do(&state.TakeUnit{View: view(1, 2), Worker: "w", Node: id(2), Take: 3})
+	c.do(&state.TakeUnit{View: view(1, 2), Reader: "w", Node: id(2), Take: 3})
 	c.do(&state.Remove{ID: id(2)})
 	if got := c.m.Claims("d", 2).Nodes(); got[0] != "" || got[1] != id(2) {
 		t.Fatalf("claims %q", got)
 	}
-	if w, _ := c.m.Worker(view(1, 2), "w"); w.Unit != -1 || !w.Left {
+	if w, _ := c.m.Reader(view(1, 2), "w"); w.Unit != -1 || !w.Left {
 		t.Fatalf("%+v", w)
 	}
 	c.do(&state.Settle{View: view(1, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 1}, {Node: id(2), Count: 1}}})
@@ -27,7 +27,7 @@ func TestRemovedNode(t *testing.T) {
 		&state.Admit{TokenHash: index(1), Node: nodeOf(2)},
 		&state.Move{ID: id(2), Addr: "a:1"},
 		&state.Claim{Dataset: "d", Generation: 1, Ranks: 2, Node: id(2)},
-		&state.TakeUnit{View: view(1, 2), Worker: "v", Node: id(2), Take: 4},
+		&state.TakeUnit{View: view(1, 2), Reader: "v", Node: id(2), Take: 4},
 		&state.Health{ID: id(2), Up: true},
 		&state.Begin{ID: id(2), Addr: "a:1", Life: 1},
 	}
@@ -48,11 +48,11 @@ func TestLives(t *testing.T) {
 	v := view(1, 2)
 	c.do(&state.OpenQueue{View: v, Generation: 1, Units: 9, Policy: "flow"})
 	take := func(unit int64) {
-		c.do(&state.TakeUnit{View: v, Worker: "w", Node: id(2), Take: unit, Nonce: uint64(unit)})
+		c.do(&state.TakeUnit{View: v, Reader: "w", Node: id(2), Take: unit, Nonce: uint64(unit)})
 	}
 	holds := func(unit int64, up bool) {
 		t.Helper()
-		w, _ := c.m.Worker(v, "w")
+		w, _ := c.m.Reader(v, "w")
 		if n, _ := c.m.Node(id(2)); w.Unit != unit || n.Up != up {
 			t.Fatalf("it holds %d; %+v", w.Unit, n)
 		}

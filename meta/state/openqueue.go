@@ -63,7 +63,7 @@ func (c *OpenQueue) apply(s *state) (Result, error) {
 
 // ResetQueue begins a queue again if it was reset so often before: a command that comes
 // late does not reset it once more. All units are undone; or, with Aside, those
-// that were set aside, or might soon have been, are given to workers again, and
+// that were set aside, or might soon have been, are given to readers again, and
 // all else stays as it is.
 type ResetQueue struct {
 	Entry

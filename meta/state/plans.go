@@ -57,19 +57,19 @@ func (t *plans) write(f *frameWriter) {
 	}
 }
 
-// A planReader restores plans, and the nodes that come before them.
-type planReader struct {
+// A planRestorer restores plans, and the nodes that come before them.
+type planRestorer struct {
 	*restorer
 	nodes   []Runs
 	settled uint64 // sequence of the last plan
 }
 
 func (*plans) restore(in *restorer) frames {
-	r := &planReader{restorer: in}
+	r := &planRestorer{restorer: in}
 	return frames{'m': r.rankMap, 'p': each(r.plan)}
 }
 
-func (in *planReader) rankMap(payload []byte) error {
+func (in *planRestorer) rankMap(payload []byte) error {
 	var r Runs
 	if err := r.UnmarshalText(payload); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (in *planReader) rankMap(payload []byte) error {
 	return must(len(in.nodes) <= MaxPlans && r.Ranks() <= meta.MaxRanks, errMany)
 }
 
-func (in *planReader) plan(frame planFrame) error {
+func (in *planRestorer) plan(frame planFrame) error {
 	p := frame.SettledPlan
 	v, err := checkView(p.View)
 	if err != nil {

@@ -64,18 +64,18 @@ func compareStages(a, b stageKey) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
 }
 
-// A poolReader restores jobs, and their stages, each with what it has after it.
-type poolReader struct {
+// A poolRestorer restores jobs, and their stages, each with what it has after it.
+type poolRestorer struct {
 	*restorer
 	stage PoolStage // whose maps come next
 }
 
 func (*pool) restore(in *restorer) frames {
-	r := &poolReader{restorer: in}
+	r := &poolRestorer{restorer: in}
 	return frames{'J': each(r.job), 'G': each(r.readStage), 'D': each(r.directories), 'M': each(r.commits)}
 }
 
-func (in *poolReader) job(j PoolJob) error {
+func (in *poolRestorer) job(j PoolJob) error {
 	p := in.s.pool()
 	_, twice := p.jobs.get(j.Name)
 	if err := first(meta.CheckName(j.Name), must(!twice, errTwice), in.sequence(j.Number),
@@ -96,7 +96,7 @@ func (in *poolReader) job(j PoolJob) error {
 	return nil
 }
 
-func (in *poolReader) readStage(g PoolStage) error {
+func (in *poolRestorer) readStage(g PoolStage) error {
 	p := in.s.pool()
 	key := stageKey{g.Job, g.Name}
 	_, twice := p.stages.get(key)
@@ -113,7 +113,7 @@ func (in *poolReader) readStage(g PoolStage) error {
 }
 
 // commits reads commits of maps, which come after their stage.
-func (in *poolReader) commits(f commitFrame) error {
+func (in *poolRestorer) commits(f commitFrame) error {
 	if in.stage.Number != f.Stage || f.Stage == 0 || len(f.Maps) == 0 {
 		return errWrong
 	}
@@ -140,7 +140,7 @@ type dirFrame struct {
 }
 
 // directories reads those of blobs, which come after their stage and before its maps.
-func (in *poolReader) directories(f dirFrame) error {
+func (in *poolRestorer) directories(f dirFrame) error {
 	p := in.s.pool()
 	if g := in.stage; g.Number != f.Stage || !g.Blobs() || g.Maps > 0 || len(f.Dirs) == 0 {
 		return errWrong

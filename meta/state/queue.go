@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Queue is a view whose batches go to the worker that asks next.
+// A Queue is a view whose batches go to the reader that asks next.
 type Queue struct {
 	View       string
 	Generation uint64 // of the dataset
@@ -19,37 +19,37 @@ type Queue struct {
 
 	// Counted by the machine.
 	Done    uint64
-	Held    int // units that a worker has, or two
-	Workers int // that have not left
-	Aside   int `json:",omitempty"` // units that are given to no worker any more
+	Held    int // units that a reader has, or two
+	Readers int `json:"Workers"`    // that have not left
+	Aside   int `json:",omitempty"` // units that are given to no reader any more
 }
 
-// A queue is a Queue with its workers and units.
+// A queue is a Queue with its readers and units.
 //
-//   - A worker holds one unit at most, and a unit has two holders at most. The first of them
+//   - A reader holds one unit at most, and a unit has two holders at most. The first of them
 //     that finishes it makes it done; that of the other is lost.
 //   - A unit that is done stays so until a reset. One that was given back too often is set
-//     aside, and is given to no worker.
-//   - The units, workers and suspects of an era are shared with the snapshot of the next.
+//     aside, and is given to no reader.
+//   - The units, readers and suspects of an era are shared with the snapshot of the next.
 type queue struct {
 	Queue
 	ranks   uint64
 	era     uint64
 	units   units
-	workers map[string]*worker
-	here    int // workers that have not left
-	// holders counts the workers that hold a unit. It follows from workers, and is
+	readers map[string]*reader
+	here    int // readers that have not left
+	// holders counts the readers that hold a unit. It follows from readers, and is
 	// passed on to the queue that is in use; older ones must not read it.
 	holders  map[int64]int
 	suspects map[int64][]Return // units that were given back and are not done
-	aside    int                // of these, given back so often that no worker gets them
+	aside    int                // of these, given back so often that no reader gets them
 }
 
 func newQueue(info Queue, ranks, era uint64) *queue {
 	return &queue{
 		Queue: info, ranks: ranks, era: era,
 		units:   newUnits(info.Units),
-		workers: make(map[string]*worker),
+		readers: make(map[string]*reader),
 		holders: make(map[int64]int), suspects: make(map[int64][]Return),
 	}
 }
@@ -57,30 +57,30 @@ func newQueue(info Queue, ranks, era uint64) *queue {
 // info is the queue with its counts.
 func (q *queue) info() *Queue {
 	i := q.Queue
-	i.Done, i.Held, i.Workers, i.Aside = q.units.done, len(q.holders), q.here, q.aside
+	i.Done, i.Held, i.Readers, i.Aside = q.units.done, len(q.holders), q.here, q.aside
 	return &i
 }
 
 // isOver reports whether nothing is left to do that can be done.
 func (q *queue) isOver() bool { return q.units.done+uint64(q.aside) == q.Units && len(q.holders) == 0 }
 
-// isBegun reports whether anything is done, or a worker is here that may do it.
+// isBegun reports whether anything is done, or a reader is here that may do it.
 func (q *queue) isBegun() bool { return q.units.done > 0 || q.here > 0 }
 
-// worker is the worker of that id, to write to; nil if there is none.
-func (q *queue) worker(id string) *worker {
-	w := q.workers[id]
+// reader is the reader of that id, to write to; nil if there is none.
+func (q *queue) reader(id string) *reader {
+	w := q.readers[id]
 	if w == nil || w.era == q.era {
 		return w
 	}
 	c := *w
 	c.era = q.era
-	q.workers[id] = &c
+	q.readers[id] = &c
 	return &c
 }
 
 // release lets go of the unit that w holds.
-func (q *queue) release(w *worker) {
+func (q *queue) release(w *reader) {
 	if w.Unit < 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (q *queue) release(w *worker) {
 }
 
 // leave is the end of what w does. It may have left before.
-func (q *queue) leave(w *worker) {
+func (q *queue) leave(w *reader) {
 	q.release(w)
 	if !w.Left {
 		w.Left = true
@@ -99,10 +99,10 @@ func (q *queue) leave(w *worker) {
 	}
 }
 
-// affected are the workers of a node that have something to return, or to leave.
+// affected are the readers of a node that have something to return, or to leave.
 // Their order shows in what was returned.
 func (q *queue) affected(node string, cause Cause) (ids []string) {
-	for id, w := range q.workers {
+	for id, w := range q.readers {
 		if w.Node == node && (w.Unit >= 0 || cause == Removal && !w.Left) {
 			ids = append(ids, id)
 		}
@@ -121,11 +121,11 @@ func (q *queue) suspected() []Suspect {
 	return all
 }
 
-// undo makes all units undone. No worker holds one any more, or has done one.
+// undo makes all units undone. No reader holds one any more, or has done one.
 func (q *queue) undo() {
 	q.units = newUnits(q.Units)
-	for id := range q.workers {
-		w := q.worker(id)
+	for id := range q.readers {
+		w := q.reader(id)
 		q.release(w)
 		w.Units, w.Busy = 0, 0
 	}

@@ -26,7 +26,7 @@ func (m *Machine) Queues() []Queue {
 // choice. Afterwards the results of TakeUnit say what changes.
 type QueueState struct {
 	Queue
-	Workers  []Worker  // by id, those that have left included
+	Readers  []Reader  // by id, those that have left included
 	Done     []uint64  // a bitmap: unit 0 is the lowest bit of the first word
 	Suspects []Suspect // by unit
 }
@@ -40,38 +40,38 @@ func (m *Machine) QueueState(view string) (QueueState, bool) {
 		return QueueState{}, false
 	}
 	all := QueueState{Queue: *q.info(), Done: q.units.words(q.Units), Suspects: q.suspected()}
-	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
-		all.Workers = append(all.Workers, w.Worker)
+	for _, w := range sorted(&table[string, *reader]{m: q.readers}) {
+		all.Readers = append(all.Readers, w.Reader)
 	}
 	return all, true
 }
 
-// Worker is one of the workers of a queue.
-func (m *Machine) Worker(view, id string) (Worker, bool) {
+// Reader is one of the readers of a queue.
+func (m *Machine) Reader(view, id string) (Reader, bool) {
 	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
-	if !ok || q.workers[id] == nil {
-		return Worker{}, false
+	if !ok || q.readers[id] == nil {
+		return Reader{}, false
 	}
-	return q.workers[id].Worker, true
+	return q.readers[id].Reader, true
 }
 
-// Workers are the workers of a queue, by id, the ones that have left included.
-func (m *Machine) Workers(view string) (all []Worker) {
+// Readers are the readers of a queue, by id, the ones that have left included.
+func (m *Machine) Readers(view string) (all []Reader) {
 	s, done := m.read()
 	defer done()
 	q, ok := s.queues().get(view)
 	if !ok {
 		return nil
 	}
-	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
-		all = append(all, w.Worker)
+	for _, w := range sorted(&table[string, *reader]{m: q.readers}) {
+		all = append(all, w.Reader)
 	}
 	return all
 }
 
-// LastTaken is the last request of a worker: its nonce and its result.
+// LastTaken is the last request of a reader: its nonce and its result.
 func (m *Machine) LastTaken(view, id string) (nonce uint64, last TakenUnit, ok bool) {
 	s, done := m.read()
 	defer done()
@@ -79,7 +79,7 @@ func (m *Machine) LastTaken(view, id string) (nonce uint64, last TakenUnit, ok b
 	if !ok {
 		return 0, TakenUnit{}, false
 	}
-	w := q.workers[id]
+	w := q.readers[id]
 	if w == nil {
 		return 0, TakenUnit{}, false
 	}

@@ -8,7 +8,7 @@ import (
 	"rankfs/meta/state"
 )
 
-// begin opens the queue of an epoch, of so many units, for a user, and has a worker take one.
+// begin opens the queue of an epoch, of so many units, for a user, and has a reader take one.
 func (c *cluster) begin(epoch int, units uint64, uid uint32) {
 	c.t.Helper()
 	c.do(c.mine(opening(epoch, units, uid)))
@@ -49,7 +49,7 @@ func TestQueueBounds(t *testing.T) {
 		c.finish(view(epoch, 1), "w")
 	}
 	for _, epoch := range []int{20, 15} { // nothing is done of these
-		c.do(&state.LeaveQueue{View: view(epoch, 1), Worker: "w"})
+		c.do(&state.LeaveQueue{View: view(epoch, 1), Reader: "w"})
 	}
 	c.m = through(t, c.m)
 	for n, want := range []int{15, 20, 7, 9} {

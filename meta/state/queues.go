@@ -13,17 +13,17 @@ const (
 	MaxUnits       = 1 << 28         // of one queue: 32 MiB
 	MaxAllUnits    = 1 << 31         // of all: 256 MiB
 	MaxUserUnits   = MaxAllUnits / 4 // of all queues of one user but root
-	MaxWorkers     = 1 << 16         // of one queue
-	MaxAllWorkers  = 1 << 20         // of all: 300 MiB
-	MaxSuspects    = MaxWorkers      // of one queue: as when all its workers end at once
+	MaxReaders     = 1 << 16         // of one queue
+	MaxAllReaders  = 1 << 20         // of all: 300 MiB
+	MaxSuspects    = MaxReaders      // of one queue: as when all its readers end at once
 	MaxAllSuspects = 1 << 18         // of all: 120 MiB
 )
 
-// queues are the queues of views, with their workers and suspects.
+// queues are the queues of views, with their readers and suspects.
 type queues struct {
 	table[string, *queue]
 	units    uint64 // of all
-	workers  int    // of all
+	readers  int    // of all
 	suspects int    // of all
 }
 
@@ -32,14 +32,14 @@ func (s *state) queues() *queues { return sectionOf[*queues](s) }
 func (t *queues) add(q *queue) {
 	t.set(q.View, q)
 	t.units += q.Units
-	t.workers += len(q.workers)
+	t.readers += len(q.readers)
 	t.suspects += len(q.suspects)
 }
 
 func (t *queues) remove(s *state, q *queue) {
 	t.drop(q.View)
 	t.units -= q.Units
-	t.workers -= len(q.workers)
+	t.readers -= len(q.readers)
 	t.suspects -= len(q.suspects)
 	s.changed.queues = true
 }
@@ -109,7 +109,7 @@ func (t *queues) toChange(s *state, q *queue) *queue {
 		return q
 	}
 	c := *q
-	c.era, c.units, c.workers, c.suspects = s.era, q.units.share(), maps.Clone(q.workers), maps.Clone(q.suspects)
+	c.era, c.units, c.readers, c.suspects = s.era, q.units.share(), maps.Clone(q.readers), maps.Clone(q.suspects)
 	t.set(c.View, &c)
 	return &c
 }

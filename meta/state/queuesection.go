@@ -20,7 +20,7 @@ func (*queues) commands() []command {
 func (t *queues) share() sharer { return &queues{table: t.table.share()} }
 
 func (t *queues) over() bool {
-	return t.len() > MaxQueues || t.units > MaxAllUnits || t.workers > MaxAllWorkers || t.suspects > MaxAllSuspects
+	return t.len() > MaxQueues || t.units > MaxAllUnits || t.readers > MaxAllReaders || t.suspects > MaxAllSuspects
 }
 
 func (t *queues) write(f *frameWriter) {
@@ -44,24 +44,24 @@ func (q *queue) write(f *frameWriter) {
 	for _, r := range q.suspected() {
 		f.json('b', r)
 	}
-	for _, w := range sorted(&table[string, *worker]{m: q.workers}) {
+	for _, w := range sorted(&table[string, *reader]{m: q.readers}) {
 		f.json('w', w)
 	}
 }
 
-// A queueReader restores queues: the frame of each, then those of its pages of
-// units, of its suspects and of its workers.
-type queueReader struct {
+// A queueRestorer restores queues: the frame of each, then those of its pages of
+// units, of its suspects and of its readers.
+type queueRestorer struct {
 	*restorer
 	queue *queue // that was read last
 }
 
 func (*queues) restore(in *restorer) frames {
-	r := &queueReader{restorer: in}
-	return frames{'q': each(r.readQueue), 'u': r.units, 'b': each(r.suspect), 'w': each(r.worker)}
+	r := &queueRestorer{restorer: in}
+	return frames{'q': each(r.readQueue), 'u': r.units, 'b': each(r.suspect), 'w': each(r.reader)}
 }
 
-func (in *queueReader) readQueue(info Queue) error {
+func (in *queueRestorer) readQueue(info Queue) error {
 	open := OpenQueue{View: info.View, Units: info.Units, Policy: info.Policy}
 	if err := first(open.check(), in.sequence(info.Sequence)); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (in *queueReader) readQueue(info Queue) error {
 		return err
 	}
 	_, twice := in.s.queues().get(info.View)
-	if err := first(must(!twice, errTwice), must(info.UID == 0 || in.s.version() >= Signed, errWrong), must(info.Done == 0 && info.Held == 0 && info.Workers == 0 && info.Aside == 0, errWrong)); err != nil {
+	if err := first(must(!twice, errTwice), must(info.UID == 0 || in.s.version() >= Signed, errWrong), must(info.Done == 0 && info.Held == 0 && info.Readers == 0 && info.Aside == 0, errWrong)); err != nil {
 		return err
 	}
 	in.queue = newQueue(info, v.Ranks, in.s.era)
@@ -82,7 +82,7 @@ func (in *queueReader) readQueue(info Queue) error {
 	return nil
 }
 
-func (in *queueReader) units(payload []byte) error {
+func (in *queueRestorer) units(payload []byte) error {
 	if in.queue == nil || len(payload) != 8+pageUnits/8 || len(in.queue.suspects) > 0 {
 		return errWrong
 	}
@@ -105,7 +105,7 @@ func (in *queueReader) units(payload []byte) error {
 }
 
 // suspect reads one of the queue before it, whose units came first.
-func (in *queueReader) suspect(r Suspect) error {
+func (in *queueRestorer) suspect(r Suspect) error {
 	q := in.queue
 	if q == nil || r.Unit < 0 || r.Unit >= int64(q.Units) || q.units.has(r.Unit) || len(r.By) == 0 || len(r.By) > MaxReturns {
 		return errWrong
@@ -113,11 +113,11 @@ func (in *queueReader) suspect(r Suspect) error {
 	if _, twice := q.suspects[r.Unit]; twice {
 		return errTwice
 	}
-	workers := make(map[string]bool)
+	readers := make(map[string]bool)
 	for _, by := range r.By {
-		workers[by.Worker] = true
+		readers[by.Reader] = true
 		known := by.Cause == Closed || by.Cause == Down || by.Cause == Removal
-		if err := first(checkWorker(by.Worker), checkID(by.Node), must(known && by.Rank < meta.MaxRanks, errWrong)); err != nil {
+		if err := first(checkReader(by.Reader), checkID(by.Node), must(known && by.Rank < meta.MaxRanks, errWrong)); err != nil {
 			return err
 		}
 	}
@@ -126,28 +126,28 @@ func (in *queueReader) suspect(r Suspect) error {
 		q.aside++
 	}
 	in.s.queues().suspects++
-	return first(must(len(workers) == len(r.By), errTwice), must(len(q.suspects) <= MaxSuspects, errMany))
+	return first(must(len(readers) == len(r.By), errTwice), must(len(q.suspects) <= MaxSuspects, errMany))
 }
 
-func (in *queueReader) worker(w worker) error {
+func (in *queueRestorer) reader(w reader) error {
 	w.era = in.s.era
 	q := in.queue
 	if q == nil {
 		return errWrong
 	}
-	if err := first(checkWorker(w.ID), must(q.workers[w.ID] == nil, errTwice), in.mayHold(q, &w)); err != nil {
+	if err := first(checkReader(w.ID), must(q.readers[w.ID] == nil, errTwice), in.mayHold(q, &w)); err != nil {
 		return err
 	}
-	q.workers[w.ID] = &w
-	in.s.queues().workers++
+	q.readers[w.ID] = &w
+	in.s.queues().readers++
 	if !w.Left {
 		q.here++
 	}
-	return must(len(q.workers) <= MaxWorkers, errMany)
+	return must(len(q.readers) <= MaxReaders, errMany)
 }
 
 // mayHold counts what w holds.
-func (in *queueReader) mayHold(q *queue, w *worker) error {
+func (in *queueRestorer) mayHold(q *queue, w *reader) error {
 	if w.Node != "" || !w.Left {
 		if err := checkID(w.Node); err != nil {
 			return err

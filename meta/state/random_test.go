@@ -30,16 +30,16 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 	view := func() string {
 		return fmt.Sprintf("%s@epoch=%d,ranks=%d,seed=0,order=full,step=1024,tail=keep,assign=local", dataset(), one("epoch", 2), ranks())
 	}
-	worker := func() string { return fmt.Sprint("w", one("worker", 4)) }
+	reader := func() string { return fmt.Sprint("w", one("reader", 4)) }
 	flag := func() bool { return rapid.Bool().Draw(t, "flag") }
 	step := func() state.Command {
-		n := one("worker", 5)
+		n := one("reader", 5)
 		v := view()
 		if len(m.queues) > 0 && flag() {
 			v = rapid.SampledFrom(sortedKeys(m.queues)).Draw(t, "queue")
 		}
 		return &state.TakeUnit{
-			View: v, Worker: fmt.Sprint("w", n), Node: id(1 + n%3), Rank: uint64(n % 2), Finish: flag(),
+			View: v, Reader: fmt.Sprint("w", n), Node: id(1 + n%3), Rank: uint64(n % 2), Finish: flag(),
 			Take: rapid.Int64Range(-1, 4).Draw(t, "unit"), Nonce: rapid.Uint64Range(0, 5).Draw(t, "nonce"),
 		}
 	}
@@ -94,7 +94,7 @@ func anyCommand(t *rapid.T, m *model) state.Command {
 		v := view()
 		return &state.OpenQueue{View: v, Generation: generation(datasetOf(v)), Units: uint64(one("units", 5)), Policy: "flow"}
 	case 24:
-		return &state.LeaveQueue{View: view(), Worker: worker()}
+		return &state.LeaveQueue{View: view(), Reader: reader()}
 	case 25:
 		return &state.ResetQueue{View: view(), Resets: rapid.Uint64Range(0, 2).Draw(t, "run"), Aside: flag()}
 	case 26:
@@ -123,8 +123,8 @@ func TestModel(t *testing.T) {
 			begin(&state.PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: index(1)})
 			begin(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 5, Policy: "flow"})
 			for n := range rapid.IntRange(0, 4).Draw(t, "returns") {
-				begin(&state.TakeUnit{View: view(1, 2), Worker: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})
-				begin(&state.LeaveQueue{View: view(1, 2), Worker: fmt.Sprint("v", n)})
+				begin(&state.TakeUnit{View: view(1, 2), Reader: fmt.Sprint("v", n), Node: id(1), Take: 1, Nonce: 1})
+				begin(&state.LeaveQueue{View: view(1, 2), Reader: fmt.Sprint("v", n)})
 			}
 		}
 		var kept *state.Snapshot
@@ -229,13 +229,13 @@ func mustHold(t *rapid.T, model *model, m *state.Machine) {
 	for _, info := range m.Queues() {
 		q, _ := m.QueueState(info.View)
 		holders := make(map[int64]int)
-		for _, w := range q.Workers {
+		for _, w := range q.Readers {
 			if w.Unit < 0 {
 				continue
 			}
 			n, ok := m.Node(w.Node)
 			if holders[w.Unit]++; holders[w.Unit] > 2 || !ok || !n.Up || w.Left {
-				t.Fatalf("worker %+v, node %+v", w, n)
+				t.Fatalf("reader %+v, node %+v", w, n)
 			}
 		}
 		if d, ok := m.Dataset(datasetOf(q.View)); !ok || d.Generation != q.Generation {

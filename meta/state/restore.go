@@ -17,7 +17,7 @@ func hide(err error) error { return errors.New(err.Error()) }
 type restorer struct {
 	s         *state
 	version   uint32
-	read      map[tag]reader
+	read      map[tag]tagReader
 	seen      map[tag]bool // of the frames that there is one of
 	due       tag          // the frame that must come next, if one must
 	sequences map[uint64]bool
@@ -27,8 +27,8 @@ type restorer struct {
 // frame for what would break the machine later, and for what no machine writes.
 type frames map[tag]func(payload []byte) error
 
-// A reader reads frames of one tag into a section.
-type reader struct {
+// A tagReader reads frames of one tag into a section.
+type tagReader struct {
 	read  func(payload []byte) error
 	over  func() bool // whether there is more of that than can be
 	since int         // the version in which there may be one

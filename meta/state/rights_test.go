@@ -24,7 +24,7 @@ func byLeader(node string, c state.Command) state.Command {
 var operator, leader, hostile, other = id(1), id(2), id(3), id(4)
 
 // roled is a cluster of version 4: an operator, and members, one of whom leads.
-// The last has a worker in the queue of view(1, 2).
+// The last has a reader in the queue of view(1, 2).
 func roled(t testing.TB) *cluster {
 	c := newCluster(t)
 	admit := func(n int, token string) {
@@ -38,7 +38,7 @@ func roled(t testing.TB) *cluster {
 	}
 	c.do(signedBy(hostile, &state.PutDataset{Name: "d", Registration: []byte(`{}`), Index: index(1)}))
 	c.do(signedBy(other, &state.OpenQueue{View: view(1, 2), Generation: 1, Units: 10, Policy: "flow"}))
-	c.do(signedBy(other, &state.TakeUnit{View: view(1, 2), Worker: "w", Node: other, Take: 3, Nonce: 1}))
+	c.do(signedBy(other, &state.TakeUnit{View: view(1, 2), Reader: "w", Node: other, Take: 3, Nonce: 1}))
 	return c
 }
 
@@ -89,10 +89,10 @@ func permissions() []permission {
 			return &state.OpenQueue{View: view(2, 2), Generation: 1, Units: 10, Policy: "flow"}
 		}, "omsl"},
 		{"Step", func() state.Command {
-			return &state.TakeUnit{View: view(1, 2), Worker: "w", Node: other, Finish: true, Take: 4, Nonce: 2}
+			return &state.TakeUnit{View: view(1, 2), Reader: "w", Node: other, Finish: true, Take: 4, Nonce: 2}
 		}, "sl"},
-		{"LeaveQueue", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "w"} }, "sl"},
-		{"LeaveQueue of an unknown worker", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Worker: "x"} }, "omsl"},
+		{"LeaveQueue", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Reader: "w"} }, "sl"},
+		{"LeaveQueue of an unknown reader", func() state.Command { return &state.LeaveQueue{View: view(1, 2), Reader: "x"} }, "omsl"},
 		{"ResetQueue", func() state.Command { return &state.ResetQueue{View: view(1, 2)} }, "omsl"},
 		{"DropQueue", func() state.Command { return &state.DropQueue{View: view(1, 2)} }, "o"},
 		{"Setting", func() state.Command { return &state.Setting{Key: "k", Value: "v"} }, "o"},

@@ -12,7 +12,7 @@ import (
 	"rankfs/meta"
 )
 
-// roomy has a dataset and two queues that are worked off, of one worker each.
+// roomy has a dataset and two queues that are worked off, of one reader each.
 func roomy(t *testing.T) *state {
 	s := newState()
 	do := func(c Command) {
@@ -28,8 +28,8 @@ func roomy(t *testing.T) *state {
 	do(&PutDataset{Name: "d", Registration: json.RawMessage("1"), Index: idString(1)})
 	for epoch := range 2 {
 		do(&OpenQueue{View: viewOf(epoch), Generation: 1, Units: 1, Policy: "flow"})
-		do(&TakeUnit{View: viewOf(epoch), Worker: "w", Node: idString(1), Nonce: 1})
-		do(&TakeUnit{View: viewOf(epoch), Worker: "w", Node: idString(1), Finish: true, Take: -1, Nonce: 2})
+		do(&TakeUnit{View: viewOf(epoch), Reader: "w", Node: idString(1), Nonce: 1})
+		do(&TakeUnit{View: viewOf(epoch), Reader: "w", Node: idString(1), Finish: true, Take: -1, Nonce: 2})
 	}
 	return s
 }
@@ -41,7 +41,7 @@ func viewOf(epoch int) string {
 // Bounds that take too long to reach: what is counted is set to them.
 func TestDistantBounds(t *testing.T) {
 	another := &PutDataset{Name: "e", Registration: json.RawMessage("1"), Index: idString(2)}
-	step := &TakeUnit{View: viewOf(0), Worker: "v", Node: idString(1), Take: -1}
+	step := &TakeUnit{View: viewOf(0), Reader: "v", Node: idString(1), Take: -1}
 	tests := []struct {
 		name    string
 		full    func(*state)
@@ -51,9 +51,9 @@ func TestDistantBounds(t *testing.T) {
 		{"datasets", func(s *state) { fill(&s.datasets().table, MaxDatasets) }, another, meta.ErrBusy},
 		{"datasets, one to come", func(s *state) { fill(&s.datasets().table, MaxDatasets-1) }, another, nil},
 		{"removed nodes", func(s *state) { fill(&s.nodes().removed, MaxRemoved-1) }, &Admit{Node: Node{ID: idString(2)}}, meta.ErrBusy},
-		{"workers, of whom some hold nothing", func(s *state) { s.queues().workers = MaxAllWorkers }, step, nil},
-		{"workers, all of whom hold something", func(s *state) { holding(s) }, step, meta.ErrBusy},
-		{"workers, one of which leaves", func(s *state) { holding(s) }, &LeaveQueue{View: viewOf(0), Worker: "v"}, meta.ErrBusy},
+		{"readers, of whom some hold nothing", func(s *state) { s.queues().readers = MaxAllReaders }, step, nil},
+		{"readers, all of whom hold something", func(s *state) { holding(s) }, step, meta.ErrBusy},
+		{"readers, one of which leaves", func(s *state) { holding(s) }, &LeaveQueue{View: viewOf(0), Reader: "v"}, meta.ErrBusy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,36 +69,36 @@ func TestDistantBounds(t *testing.T) {
 	}
 }
 
-// holding makes workers as many as there may be, and the known ones hold something.
+// holding makes readers as many as there may be, and the known ones hold something.
 func holding(s *state) {
 	for _, q := range s.queues().m {
-		for _, w := range q.workers {
+		for _, w := range q.readers {
 			w.Unit = 0
 		}
 	}
-	s.queues().workers = MaxAllWorkers
+	s.queues().readers = MaxAllReaders
 }
 
-// Where all queues together have as many workers as there may be, the one that has most
+// Where all queues together have as many readers as there may be, the one that has most
 // makes room: those of it that have left are forgotten, and none of a smaller queue.
-func TestAllWorkers(t *testing.T) {
+func TestAllReaders(t *testing.T) {
 	s := roomy(t)
 	for _, c := range []Command{
-		&TakeUnit{View: viewOf(1), Worker: "stays", Node: idString(1), Take: -1, Nonce: 1},
-		&LeaveQueue{View: viewOf(1), Worker: "left"},
-		&LeaveQueue{View: viewOf(0), Worker: "left"},
+		&TakeUnit{View: viewOf(1), Reader: "stays", Node: idString(1), Take: -1, Nonce: 1},
+		&LeaveQueue{View: viewOf(1), Reader: "left"},
+		&LeaveQueue{View: viewOf(0), Reader: "left"},
 	} {
 		if _, err := c.apply(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.queues().workers = MaxAllWorkers
-	if _, err := (&TakeUnit{View: viewOf(0), Worker: "new", Node: idString(1), Take: -1, Nonce: 1}).apply(s); err != nil {
+	s.queues().readers = MaxAllReaders
+	if _, err := (&TakeUnit{View: viewOf(0), Reader: "new", Node: idString(1), Take: -1, Nonce: 1}).apply(s); err != nil {
 		t.Fatal(err)
 	}
 	for epoch, want := range []string{"left new w", "stays w"} {
-		if got := strings.Join(slices.Sorted(maps.Keys(s.queues().m[viewOf(epoch)].workers)), " "); got != want {
-			t.Errorf("the queue of epoch %d has workers %s, want %s", epoch, got, want)
+		if got := strings.Join(slices.Sorted(maps.Keys(s.queues().m[viewOf(epoch)].readers)), " "); got != want {
+			t.Errorf("the queue of epoch %d has readers %s, want %s", epoch, got, want)
 		}
 	}
 }
@@ -110,8 +110,8 @@ func TestAllSuspects(t *testing.T) {
 		s.queues().suspects = MaxAllSuspects - spare
 		for _, c := range []Command{
 			&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
-			&TakeUnit{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
-			&LeaveQueue{View: viewOf(2), Worker: "w"},
+			&TakeUnit{View: viewOf(2), Reader: "w", Node: idString(1), Nonce: 1},
+			&LeaveQueue{View: viewOf(2), Reader: "w"},
 		} {
 			if _, err := c.apply(s); err != nil {
 				t.Fatal(err)
@@ -140,8 +140,8 @@ func TestCounts(t *testing.T) {
 		&Claim{Dataset: "d", Generation: 1, Ranks: 3, Node: idString(1)},
 		&Settle{View: viewOf(0), Generation: 1, Nodes: Runs{{idString(1), 1}}},
 		&OpenQueue{View: viewOf(2), Generation: 1, Units: 4, Policy: "flow"},
-		&TakeUnit{View: viewOf(2), Worker: "w", Node: idString(1), Nonce: 1},
-		&LeaveQueue{View: viewOf(2), Worker: "w"},
+		&TakeUnit{View: viewOf(2), Reader: "w", Node: idString(1), Nonce: 1},
+		&LeaveQueue{View: viewOf(2), Reader: "w"},
 		&RemoveDataset{Name: "d", Generation: 1},
 	} {
 		if _, err := c.apply(s); err != nil {
@@ -150,7 +150,7 @@ func TestCounts(t *testing.T) {
 	}
 	maps, q := s.plans().maps, s.queues()
 	if s.datasets().registrations != 0 || s.claims().claimed != 0 || maps.runs != 0 ||
-		len(maps.all) != 0 || q.units != 0 || q.workers != 0 || q.suspects != 0 {
+		len(maps.all) != 0 || q.units != 0 || q.readers != 0 || q.suspects != 0 {
 		t.Fatalf("%d bytes, %d ranks, %+v, %+v", s.datasets().registrations, s.claims().claimed, maps, q)
 	}
 }

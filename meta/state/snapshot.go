@@ -94,11 +94,11 @@ func readState(r io.Reader, newest uint32) (*state, error) {
 func newRestorer(version uint32) *restorer {
 	in := &restorer{
 		s: newState(), version: version,
-		read: make(map[tag]reader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
+		read: make(map[tag]tagReader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),
 	}
 	for one := range having[section](in.s) {
 		for t, read := range one.restore(in) {
-			in.read[t] = reader{read, one.over, since(one)}
+			in.read[t] = tagReader{read, one.over, since(one)}
 		}
 	}
 	return in

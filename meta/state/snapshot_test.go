@@ -36,9 +36,9 @@ func full(t testing.TB) *cluster {
 	c.do(&state.OpenQueue{View: view(1, 2), Generation: 1, Units: 100_000, Policy: "flow", Seed: 1 << 60})
 	c.do(&state.OpenQueue{View: view(2, 2), Generation: 1, Units: 0, Policy: "probability"})
 	for n := range int64(3) {
-		c.do(&state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 40_000 * n, Nonce: uint64(n)})
+		c.do(&state.TakeUnit{View: view(1, 2), Reader: "a<", Node: id(1), Finish: true, Take: 40_000 * n, Nonce: uint64(n)})
 	}
-	c.do(&state.LeaveQueue{View: view(1, 2), Worker: "b"})
+	c.do(&state.LeaveQueue{View: view(1, 2), Reader: "b"})
 	for n := range state.MaxReturns {
 		c.giveBack(view(1, 2), fmt.Sprint("back", n), 9)
 	}
@@ -54,12 +54,12 @@ func TestSnapshotRestores(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", read.Sizes(), c.m.Sizes())
 	}
 	p, _ := read.SettledPlan(view(2, 2))
-	w, _ := read.Worker(view(1, 2), "a<")
+	w, _ := read.Reader(view(1, 2), "a<")
 	if fmt.Sprint(p.Nodes.Nodes()) != fmt.Sprint([]string{id(1), id(2)}) || w.Unit != 80_000 || w.Units != 2 {
 		t.Fatalf("%+v, %+v", p, w)
 	}
 	c.m = read // which goes on where the other was
-	last := &state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: 80_000, Nonce: 2}
+	last := &state.TakeUnit{View: view(1, 2), Reader: "a<", Node: id(1), Finish: true, Take: 80_000, Nonce: 2}
 	if r := c.do(last); r.Taken().Unit != 80_000 || r.Taken().Finished != 40_000 {
 		t.Fatalf("a step sent again: %s", text(r))
 	}
@@ -239,20 +239,20 @@ func TestForgedSnapshot(t *testing.T) {
 		{"a suspect that is done", 'b', `"Unit":9`, `"Unit":0`},
 		{"a suspect twice", 'b', `"Unit":9`, `"Unit":10`},
 		{"a suspect returned by one twice", 'b', `back0`, `back1`},
-		{"a suspect returned by no worker", 'b', `"x"`, `""`},
+		{"a suspect returned by no reader", 'b', `"x"`, `""`},
 		{"a suspect returned nowhere", 'b', `"Node":"` + id(1), `"Node":"`},
 		{"a suspect returned by no rank", 'b', `"Rank":0`, `"Rank":1048576`},
 		{"a suspect returned for no cause", 'b', `closed`, `clos`},
 		{"a suspect returned too often", 'b', `"By":[`, `"By":[{"Worker":"y","Node":"` + id(1) + `","Rank":0,"At":1,"Cause":"down"},`},
 		{"a queue that counts suspects", 'q', `"Done":0`, `"Aside":1,"Done":0`},
-		{"a worker without id", 'w', `"ID":"a\u003c"`, `"ID":""`},
-		{"a worker on no node", 'w', id(1), ""},
-		{"a worker on a node that is down", 'w', id(1), id(3)},
-		{"a worker on a node that was removed", 'w', id(1), id(4)},
-		{"a worker with a unit that is not there", 'w', `"Unit":80000`, `"Unit":100000`},
-		{"a worker with unit -2", 'w', `"Unit":80000`, `"Unit":-2`},
-		{"a worker that has left with a unit", 'w', `"Unit":80000`, `"Unit":80000,"Left":true`},
-		{"a worker twice", 'w', `a\u003c`, `b`},
+		{"a reader without id", 'w', `"ID":"a\u003c"`, `"ID":""`},
+		{"a reader on no node", 'w', id(1), ""},
+		{"a reader on a node that is down", 'w', id(1), id(3)},
+		{"a reader on a node that was removed", 'w', id(1), id(4)},
+		{"a reader with a unit that is not there", 'w', `"Unit":80000`, `"Unit":100000`},
+		{"a reader with unit -2", 'w', `"Unit":80000`, `"Unit":-2`},
+		{"a reader that has left with a unit", 'w', `"Unit":80000`, `"Unit":80000,"Left":true`},
+		{"a reader twice", 'w', `a\u003c`, `b`},
 		{"a setting of nothing", 's', `"Key":"k"`, `"Key":""`},
 		{"a setting to nothing", 's', `"Value":"\u003cv\u003e\u2028"`, `"Value":""`},
 		{"an index that is no number", 'a', "", "x"},
@@ -342,7 +342,7 @@ func TestSnapshotBesideApply(t *testing.T) {
 		}
 	})
 	for n := range 500 {
-		c.do(&state.TakeUnit{View: view(1, 2), Worker: "a<", Node: id(1), Finish: true, Take: int64(100 * n), Nonce: uint64(n + 10)})
+		c.do(&state.TakeUnit{View: view(1, 2), Reader: "a<", Node: id(1), Finish: true, Take: int64(100 * n), Nonce: uint64(n + 10)})
 		c.do(&state.Claim{Dataset: "d", Generation: 1, Ranks: 3, Rank: 1, Node: id(1 + n%2)})
 		c.do(&state.Settle{View: view(n+10, 2), Generation: 1, Nodes: state.Runs{{Node: id(1), Count: 2}}})
 		if n%100 == 0 {

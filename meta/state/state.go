@@ -6,8 +6,8 @@ import "iter"
 //
 // Invariants, after every command:
 //   - a unit of a queue has one finisher at most and two holders at most;
-//   - a unit that was set aside, and is not done, is taken by no worker;
-//   - no worker holds a unit on a node that is down or removed;
+//   - a unit that was set aside, and is not done, is taken by no reader;
+//   - no reader holds a unit on a node that is down or removed;
 //   - a token was redeemed as often as it says, and never more than allowed;
 //   - plans, claims and queues are of the current generation of a dataset;
 //   - every bound of a section, as its file has it.

@@ -37,7 +37,7 @@ func (m *Machine) Holds() map[string]Hold {
 		all[idString(node)] = Hold{Ranks: ranks}
 	}
 	for _, q := range s.queues().m {
-		for _, w := range q.workers {
+		for _, w := range q.readers {
 			if w.Unit < 0 {
 				continue
 			}

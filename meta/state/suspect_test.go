@@ -9,23 +9,23 @@ import (
 	"rankfs/meta/state"
 )
 
-// giveBack has a worker of node 1 take a unit and leave.
-func (c *cluster) giveBack(view, worker string, unit int64) {
+// giveBack has a reader of node 1 take a unit and leave.
+func (c *cluster) giveBack(view, reader string, unit int64) {
 	c.t.Helper()
-	if r := c.take(view, worker, unit); r.Unit != unit {
+	if r := c.take(view, reader, unit); r.Unit != unit {
 		c.t.Fatalf("unit %d: %+v", unit, r)
 	}
-	c.do(&state.LeaveQueue{View: view, Worker: worker})
+	c.do(&state.LeaveQueue{View: view, Reader: reader})
 }
 
-func (c *cluster) take(view, worker string, unit int64) state.TakenUnit {
+func (c *cluster) take(view, reader string, unit int64) state.TakenUnit {
 	c.t.Helper()
-	return *c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Take: unit, Nonce: 1})).Taken()
+	return *c.do(c.mine(&state.TakeUnit{View: view, Reader: reader, Node: id(1), Take: unit, Nonce: 1})).Taken()
 }
 
-func (c *cluster) finish(view, worker string) state.Finish {
+func (c *cluster) finish(view, reader string) state.Finish {
 	c.t.Helper()
-	return c.do(c.mine(&state.TakeUnit{View: view, Worker: worker, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Taken().Finish
+	return c.do(c.mine(&state.TakeUnit{View: view, Reader: reader, Node: id(1), Finish: true, Take: -1, Nonce: 2})).Taken().Finish
 }
 
 func (c *cluster) returns(view string) []int {
@@ -39,28 +39,28 @@ func (c *cluster) returns(view string) []int {
 	return n
 }
 
-// What so many workers gave back is given to none any more.
+// What so many readers gave back is given to none any more.
 func TestSetAside(t *testing.T) {
 	c := founded(t, 2)
 	v := view(1, 1)
 	c.do(&state.OpenQueue{View: v, Generation: 1, Units: 3, Policy: "flow"})
 	c.giveBack(v, "a", 1)
 	c.take(v, "b", 1)
-	for range 3 { // its node flaps: that is one worker still
+	for range 3 { // its node flaps: that is one reader still
 		c.do(&state.Health{ID: id(1)})
 		c.do(&state.Health{ID: id(1), Up: true})
-		c.do(&state.TakeUnit{View: v, Worker: "b", Node: id(1), Take: 1, Nonce: c.index})
+		c.do(&state.TakeUnit{View: v, Reader: "b", Node: id(1), Take: 1, Nonce: c.index})
 	}
 	c.m = through(t, c.m) // as a new leader would know it
 	if got := c.returns(v); !slices.Equal(got, []int{2}) {
-		t.Fatalf("returned by %d workers", got)
+		t.Fatalf("returned by %d readers", got)
 	}
-	c.do(&state.TakeUnit{View: v, Worker: "c", Node: id(2), Take: 1, Nonce: 1})
+	c.do(&state.TakeUnit{View: v, Reader: "c", Node: id(2), Take: 1, Nonce: 1})
 	c.do(&state.Remove{ID: id(2)})
 	if q, _ := c.m.Queue(v); q.Aside != 0 {
 		t.Fatalf("%+v", q)
 	}
-	c.do(&state.LeaveQueue{View: v, Worker: "b"}) // which has returned it before
+	c.do(&state.LeaveQueue{View: v, Reader: "b"}) // which has returned it before
 	c.take(v, "second", 1)
 	c.giveBack(v, "d", 1)
 	if q, _ := c.m.Queue(v); q.Aside != 1 || q.Held != 1 {
@@ -78,13 +78,13 @@ func TestSetAside(t *testing.T) {
 	if r := c.take(v, "e", 1); r.Refused != state.RefusedAside {
 		t.Fatalf("%+v", r)
 	}
-	c.do(&state.LeaveQueue{View: v, Worker: "second"})
+	c.do(&state.LeaveQueue{View: v, Reader: "second"})
 	if got := c.returns(v); !slices.Equal(got, []int{4}) {
-		t.Fatalf("returned by %d workers", got)
+		t.Fatalf("returned by %d readers", got)
 	}
 }
 
-// The worker that has a unit when it is set aside may finish it, and then it is done.
+// The reader that has a unit when it is set aside may finish it, and then it is done.
 func TestASuspectIsFinished(t *testing.T) {
 	c := founded(t, 1)
 	v := view(1, 1)
@@ -105,13 +105,13 @@ func TestASuspectIsFinished(t *testing.T) {
 	c.take(v, "one", 1)
 	c.take(v, "other", 1)
 	c.finish(v, "one")
-	c.do(&state.LeaveQueue{View: v, Worker: "other"}) // without a word about what is done
+	c.do(&state.LeaveQueue{View: v, Reader: "other"}) // without a word about what is done
 	if len(c.m.Suspects(v)) != 0 || c.m.Suspects(view(2, 1)) != nil || c.m.Fate(v, 3) != state.Undone {
 		t.Fatalf("%+v", c.m.Suspects(v))
 	}
 }
 
-// What was set aside can be given to workers again, with all the rest or alone.
+// What was set aside can be given to readers again, with all the rest or alone.
 func TestResetAside(t *testing.T) {
 	c := founded(t, 1)
 	v := view(1, 1)
@@ -135,7 +135,7 @@ func TestResetAside(t *testing.T) {
 	if q := c.do(&state.ResetQueue{View: v, Resets: 1}).Queue(); q.Resets != 2 || q.Aside != 0 || q.Done != 0 {
 		t.Fatalf("%+v", q)
 	}
-	if w, _ := c.m.Worker(v, "z"); w.Units != 0 || w.Busy != 0 {
+	if w, _ := c.m.Reader(v, "z"); w.Units != 0 || w.Busy != 0 {
 		t.Fatalf("in a new run %+v has done something", w)
 	}
 	if s := c.m.Suspects(v); len(s) != 0 {
@@ -161,7 +161,7 @@ func TestAsideIsOver(t *testing.T) {
 	}
 }
 
-// When all workers of a queue end at once, as many times as it takes, all that
+// When all readers of a queue end at once, as many times as it takes, all that
 // they had is set aside; what does not fit any more is given out as before.
 func TestSuspectBounds(t *testing.T) {
 	c := founded(t, 1)

@@ -1,14 +1,14 @@
 package state
 
-// A Finish says whether the unit that the worker held is done by it.
+// A Finish says whether the unit that the reader held is done by it.
 type Finish string
 
 const (
-	// Finished: it is done, by this worker.
+	// Finished: it is done, by this reader.
 	Finished Finish = "finished"
 	// Lost: another that held it too was the first.
 	Lost Finish = "lost"
-	// Returned: the worker held nothing. What it may think that it held was
+	// Returned: the reader held nothing. What it may think that it held was
 	// given back when its node was seen down, or when the queue was reset.
 	Returned Finish = "returned"
 )

@@ -6,13 +6,13 @@ import (
 	"rankfs/meta"
 )
 
-// TakeUnit is the request of a worker for the next unit: it finishes the unit that
+// TakeUnit is the request of a reader for the next unit: it finishes the unit that
 // it holds, and takes the unit that the scheduler has chosen. Either may be
 // left out. The same request again, told by its nonce, has the same result.
 type TakeUnit struct {
 	Entry
 	View   string
-	Worker string
+	Reader string `json:"Worker"`
 	Node   string
 	Rank   uint64
 	Finish bool  `json:",omitempty"`
@@ -26,7 +26,7 @@ func (c *TakeUnit) check() error {
 	if c.Take < -1 || c.Take >= MaxUnits || c.Rank >= meta.MaxRanks || len(c.View) > 2*maxText {
 		return fmt.Errorf("request of rank %d for unit %d %w", c.Rank, c.Take, meta.ErrInvalid)
 	}
-	return first(checkWorker(c.Worker), checkID(c.Node))
+	return first(checkReader(c.Reader), checkID(c.Node))
 }
 
 // unitResult is what a TakeUnit came to.
@@ -44,7 +44,7 @@ func (c *TakeUnit) apply(s *state) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w := q.workers[c.Worker]
+	w := q.readers[c.Reader]
 	if err := c.mayTake(s, q, w); err != nil {
 		return Result{}, fmt.Errorf("queue of %s: %w", c.View, err)
 	}
@@ -52,7 +52,7 @@ func (c *TakeUnit) apply(s *state) (Result, error) {
 		last := w.Last
 		return Result{unitResult{&last}}, nil
 	}
-	q, mine, err := s.queues().withWorker(s, q, Worker{ID: c.Worker, Node: c.Node, Rank: c.Rank})
+	q, mine, err := s.queues().withReader(s, q, Reader{ID: c.Reader, Node: c.Node, Rank: c.Rank})
 	if err != nil {
 		return Result{}, err
 	}
@@ -60,17 +60,17 @@ func (c *TakeUnit) apply(s *state) (Result, error) {
 	return Result{unitResult{&taken}}, nil
 }
 
-// mayTake refuses what a worker cannot ask for. A request that was answered already
+// mayTake refuses what a reader cannot ask for. A request that was answered already
 // is not asked what it may.
-func (c *TakeUnit) mayTake(s *state, q *queue, w *worker) error {
+func (c *TakeUnit) mayTake(s *state, q *queue, w *reader) error {
 	n, err := s.nodes().member(c.Node)
 	switch {
 	case err != nil:
 		return err
 	case w != nil && w.Left:
-		return fmt.Errorf("worker %q %w: it has left; open the queue again", c.Worker, meta.ErrDenied)
+		return fmt.Errorf("reader %q %w: it has left; open the queue again", c.Reader, meta.ErrDenied)
 	case w != nil && (w.Node != c.Node || w.Rank != c.Rank):
-		return fmt.Errorf("worker %q %w: it is of rank %d on node %s", c.Worker, meta.ErrInvalid, w.Rank, w.Node)
+		return fmt.Errorf("reader %q %w: it is of rank %d on node %s", c.Reader, meta.ErrInvalid, w.Rank, w.Node)
 	case w != nil && w.Nonce == c.Nonce:
 		return nil
 	case c.Take >= int64(q.Units):
@@ -78,7 +78,7 @@ func (c *TakeUnit) mayTake(s *state, q *queue, w *worker) error {
 	case c.Rank >= q.ranks:
 		return fmt.Errorf("rank %d %w: there are %d", c.Rank, meta.ErrInvalid, q.ranks)
 	case c.Take >= 0 && !c.Finish && w != nil && w.Unit >= 0:
-		return meta.Worded(meta.ErrInvalid, "unit %d cannot be taken while worker %q holds unit %d: finish it", c.Take, c.Worker, w.Unit)
+		return meta.Worded(meta.ErrInvalid, "unit %d cannot be taken while reader %q holds unit %d: finish it", c.Take, c.Reader, w.Unit)
 	case c.Take >= 0 && !n.Up:
 		return fmt.Errorf("node %s %w: it was seen down; try again when it is seen up", c.Node, meta.ErrUnavailable)
 	}
@@ -86,7 +86,7 @@ func (c *TakeUnit) mayTake(s *state, q *queue, w *worker) error {
 }
 
 // take finishes a unit, takes another, and remembers the result.
-func (c *TakeUnit) take(s *state, q *queue, w *worker) TakenUnit {
+func (c *TakeUnit) take(s *state, q *queue, w *reader) TakenUnit {
 	r := TakenUnit{Unit: -1, Finished: -1}
 	if c.Finish {
 		r.Finished = w.Unit
@@ -101,7 +101,7 @@ func (c *TakeUnit) take(s *state, q *queue, w *worker) TakenUnit {
 	return r
 }
 
-func (t *queues) finish(q *queue, w *worker, now int64) Finish {
+func (t *queues) finish(q *queue, w *reader, now int64) Finish {
 	unit := w.Unit
 	if unit < 0 {
 		return Returned
@@ -117,7 +117,7 @@ func (t *queues) finish(q *queue, w *worker, now int64) Finish {
 	return Finished
 }
 
-func (q *queue) take(w *worker, unit, now int64) Refusal {
+func (q *queue) take(w *reader, unit, now int64) Refusal {
 	switch {
 	case q.units.has(unit):
 		return RefusedDone

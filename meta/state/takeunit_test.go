@@ -17,10 +17,10 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("the second to open it got %+v", second)
 	}
 	var nonce uint64
-	step := func(worker int, finish bool, take int64) *state.TakeUnit {
+	step := func(reader int, finish bool, take int64) *state.TakeUnit {
 		nonce++
 		return &state.TakeUnit{
-			View: v, Worker: fmt.Sprint(worker), Node: id(1 + worker%3), Rank: uint64(worker % 3),
+			View: v, Reader: fmt.Sprint(reader), Node: id(1 + reader%3), Rank: uint64(reader % 3),
 			Finish: finish, Take: take, Nonce: nonce,
 		}
 	}
@@ -49,19 +49,19 @@ func TestSteps(t *testing.T) {
 	c.do(&state.Health{ID: down, Up: true})
 	expect(step(1, false, 8), state.TakenUnit{Unit: 8, Finished: -1})
 
-	c.do(&state.LeaveQueue{View: v, Worker: "1"})
+	c.do(&state.LeaveQueue{View: v, Reader: "1"})
 	c.refuse(meta.ErrDenied, step(1, false, 9))
-	c.do(&state.LeaveQueue{View: v, Worker: "3"}) // before its first step arrives
+	c.do(&state.LeaveQueue{View: v, Reader: "3"}) // before its first step arrives
 	c.refuse(meta.ErrDenied, step(3, false, 9))
 	moved := step(0, true, -1)
 	moved.Node = id(2)
 	c.refuse(meta.ErrInvalid, moved)
 
 	q, _ := c.m.Queue(v)
-	if q.Done != 2 || q.Held != 1 || q.Workers != 2 || q.Seed != 7 {
+	if q.Done != 2 || q.Held != 1 || q.Readers != 2 || q.Seed != 7 {
 		t.Fatalf("%+v", q)
 	}
-	if w, _ := c.m.Worker(v, "0"); w.Units != 1 || w.Busy != w.Since-open.Opened-2e9 {
+	if w, _ := c.m.Reader(v, "0"); w.Units != 1 || w.Busy != w.Since-open.Opened-2e9 {
 		t.Fatalf("%+v, opened at %d", w, open.Opened)
 	}
 
@@ -76,5 +76,5 @@ func TestSteps(t *testing.T) {
 	c.do(&state.DropQueue{View: v})
 	c.refuse(meta.ErrNotExist, step(0, true, 5))
 	c.refuse(meta.ErrNotExist, &state.ResetQueue{View: v, Resets: 1})
-	c.do(&state.LeaveQueue{View: v, Worker: "0"})
+	c.do(&state.LeaveQueue{View: v, Reader: "0"})
 }

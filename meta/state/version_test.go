@@ -177,7 +177,7 @@ func TestSignedSnapshot(t *testing.T) {
 	c.do(upgrade(id(1), id(1), id(2), id(3)))
 	for _, command := range []state.Command{
 		&state.Token{Hash: index(5), Expires: 1 << 61, Uses: 3, Role: state.Member},
-		&state.TakeUnit{View: view(1, 2), Worker: "late", Node: id(1), Take: 77, Nonce: 5},
+		&state.TakeUnit{View: view(1, 2), Reader: "late", Node: id(1), Take: 77, Nonce: 5},
 	} {
 		c.do(signedBy(id(1), command))
 	}

@@ -49,7 +49,7 @@ func (n *queues) describeQueue(q state.Queue) control.Queue {
 	return control.Queue{
 		ViewName: control.NameOf(n.views.Called(q.View)), Policy: q.Policy, Batches: q.Units, Done: q.Done, Leased: held, SetAside: aside,
 		Waiting: q.Units - min(q.Units, q.Done+held+aside), // of the last units two readers may have one, or it is done
-		Readers: q.Workers, Resets: q.Resets, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
+		Readers: q.Readers, Resets: q.Resets, Opened: time.Unix(0, q.Opened).UTC(), UID: q.UID,
 	}
 }
 
@@ -80,8 +80,8 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 		return control.QueueDetail{}, meta.Worded(meta.ErrNotExist, "queue of %s does not exist any more", name)
 	}
 	d := control.QueueDetail{
-		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.state, all.Workers),
-		Leases: leasesOf(n.state, q.View, all.Workers), AsideBatches: []control.AsideBatch{},
+		Queue: n.describeQueue(all.Queue), Nodes: workOf(n.state, all.Readers),
+		Leases: leasesOf(n.state, q.View, all.Readers), AsideBatches: []control.AsideBatch{},
 	}
 	for _, s := range all.Suspects {
 		list := &d.Tried
@@ -95,11 +95,11 @@ func (n *queues) Queue(name string) (control.QueueDetail, error) {
 	return d, nil
 }
 
-// workOf adds up what workers do on each host.
-func workOf(m hosts, workers []state.Worker) []control.QueueNode {
+// workOf adds up what readers do on each host.
+func workOf(m hosts, readers []state.Reader) []control.QueueNode {
 	nodes := []control.QueueNode{}
 	index := make(map[string]int)
-	for _, w := range workers {
+	for _, w := range readers {
 		host := m.HostOf(w.Node)
 		i, ok := index[host]
 		if !ok {
@@ -141,11 +141,11 @@ func (n *queues) leases() []control.Leases {
 	return all
 }
 
-// leasesOf are the leases of workers, the oldest first.
-func leasesOf(m hosts, view string, workers []state.Worker) []control.Lease {
+// leasesOf are the leases of readers, the oldest first.
+func leasesOf(m hosts, view string, readers []state.Reader) []control.Lease {
 	leases := []control.Lease{}
-	held := slices.DeleteFunc(slices.Clone(workers), func(w state.Worker) bool { return w.Unit < 0 })
-	slices.SortStableFunc(held, func(a, b state.Worker) int { return cmp.Compare(a.Since, b.Since) })
+	held := slices.DeleteFunc(slices.Clone(readers), func(w state.Reader) bool { return w.Unit < 0 })
+	slices.SortStableFunc(held, func(a, b state.Reader) int { return cmp.Compare(a.Since, b.Since) })
 	for _, w := range held[:min(len(held), control.MaxListed)] {
 		leases = append(leases, control.Lease{
 			Batch: dispatch.BatchOf(view, w.Unit), Rank: w.Rank, Host: m.HostOf(w.Node), Since: time.Unix(0, w.Since).UTC(),

@@ -87,7 +87,7 @@ type (
 	leases interface {
 		queued
 		hosts
-		Workers(view string) []state.Worker
+		Readers(view string) []state.Reader
 	}
 )
 
@@ -99,7 +99,7 @@ func queuesTable(m asides) []byte {
 	table := columns(func(line func(...any)) {
 		line("view", "batches", "done", "leased", "set_aside", "readers", "policy", "run", "opened")
 		for _, q := range queues {
-			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Workers, q.Policy, q.Resets, stamp(q.Opened))
+			line(q.View, q.Units, q.Done, q.Held, q.Aside, q.Readers, q.Policy, q.Resets, stamp(q.Opened))
 		}
 	})
 	if slices.ContainsFunc(queues, func(q state.Queue) bool { return q.Aside > 0 }) {
@@ -137,7 +137,7 @@ func leasesTable(m leases) []byte {
 			if q.Held == 0 {
 				continue
 			}
-			for _, l := range leasesOf(m, q.View, m.Workers(q.View)) {
+			for _, l := range leasesOf(m, q.View, m.Readers(q.View)) {
 				if left--; left >= 0 {
 					line(q.View, l.Batch, l.Rank, l.Host, stamp(l.Since.UnixNano()))
 				}

@@ -44,8 +44,8 @@ func TestTablesOfPlansAndQueues(t *testing.T) {
 		&state.Settle{View: name(0, 16), Generation: 1, Nodes: state.Runs{{Node: b, Count: 16}}},
 		&state.OpenQueue{View: name(7, 4), Generation: 1, Units: 1000, Policy: "flow"},
 		&state.OpenQueue{View: name(0, 4), Generation: 1, Units: 2, Policy: "probability"},
-		&state.TakeUnit{View: name(7, 4), Worker: "w", Node: a, Take: 5, Nonce: 1},
-		&state.TakeUnit{View: name(7, 4), Worker: "w", Node: a, Finish: true, Take: 6, Nonce: 2},
+		&state.TakeUnit{View: name(7, 4), Reader: "w", Node: a, Take: 5, Nonce: 1},
+		&state.TakeUnit{View: name(7, 4), Reader: "w", Node: a, Finish: true, Take: 6, Nonce: 2},
 	)
 	giveBack(k, name(0, 4), b, 1, state.MaxReturns-1)
 	if got, want := string(plansTable(k.State)), strings.TrimPrefix(`
@@ -72,10 +72,10 @@ func TestLeases(t *testing.T) {
 	k.Apply(
 		&state.PutDataset{Name: "d", Registration: []byte("{}"), Index: strings.Repeat("0", 64)},
 		&state.OpenQueue{View: view, Generation: 1, Units: 100, Policy: "flow"},
-		&state.TakeUnit{View: view, Worker: "w", Node: b, Rank: 3, Take: 7, Nonce: 1},
-		&state.TakeUnit{View: view, Worker: "x", Node: b, Rank: 2, Take: 5, Nonce: 1},
-		&state.TakeUnit{View: view, Worker: "y", Node: a, Rank: 0, Take: 9, Nonce: 1},
-		&state.TakeUnit{View: view, Worker: "y", Node: a, Rank: 0, Finish: true, Take: -1, Nonce: 2})
+		&state.TakeUnit{View: view, Reader: "w", Node: b, Rank: 3, Take: 7, Nonce: 1},
+		&state.TakeUnit{View: view, Reader: "x", Node: b, Rank: 2, Take: 5, Nonce: 1},
+		&state.TakeUnit{View: view, Reader: "y", Node: a, Rank: 0, Take: 9, Nonce: 1},
+		&state.TakeUnit{View: view, Reader: "y", Node: a, Rank: 0, Finish: true, Take: -1, Nonce: 2})
 	for rank := range uint64(3) {
 		k.Apply(&state.Claim{Dataset: "d", Generation: 1, Ranks: 4, Rank: rank, Node: a})
 	}
@@ -106,8 +106,8 @@ func giveBack(k *catalogtest.Cluster, view, node string, unit int64, times int) 
 	for range times {
 		worker := fmt.Sprint("w", k.State.Summary().Applied)
 		k.Apply(
-			&state.TakeUnit{View: view, Worker: worker, Node: node, Rank: 3, Take: unit, Nonce: 1},
-			&state.LeaveQueue{View: view, Worker: worker})
+			&state.TakeUnit{View: view, Reader: worker, Node: node, Rank: 3, Take: unit, Nonce: 1},
+			&state.LeaveQueue{View: view, Reader: worker})
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"rankfs/meta"
 )
 
-const MaxWorkerID = 64 // bytes
+const MaxReaderID = 64 // bytes
 
-// A Worker is one open descriptor that units are taken by.
-type Worker struct {
+// A Reader is one open descriptor that units are taken by.
+type Reader struct {
 	ID    string
 	Node  string
 	Rank  uint64
@@ -22,18 +22,18 @@ type Worker struct {
 	Left  bool   `json:",omitempty"`
 }
 
-// A worker is a Worker and its last request. It stays when the worker has left:
+// A reader is a Reader and its last request. It stays when the reader has left:
 // a request of it that comes late must not take a unit that would never be returned.
-type worker struct {
-	Worker
+type reader struct {
+	Reader
 	Nonce uint64
 	Last  TakenUnit
 	era   uint64
 }
 
-func checkWorker(id string) error {
-	if id == "" || len(id) > MaxWorkerID || !utf8.ValidString(id) {
-		return fmt.Errorf("worker %q %w: use 1 to %d bytes of UTF-8", shorten(id), meta.ErrInvalid, MaxWorkerID)
+func checkReader(id string) error {
+	if id == "" || len(id) > MaxReaderID || !utf8.ValidString(id) {
+		return fmt.Errorf("reader %q %w: use 1 to %d bytes of UTF-8", shorten(id), meta.ErrInvalid, MaxReaderID)
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A worker is an open descriptor of the queue.
-type worker struct {
+// A reader is an open descriptor of the queue.
+type reader struct {
 	id     int
 	node   int
 	pace   pace          // of units that its node holds
@@ -18,15 +18,15 @@ type worker struct {
 	fresh  bool          // it joined after the schedule was made
 }
 
-// A lease is of a unit that a worker has begun and neither finished nor returned.
+// A lease is of a unit that a reader has begun and neither finished nor returned.
 type lease struct {
 	unit  int
 	since time.Duration
 	far   bool // its node does not hold the unit
-	lost  bool // another worker finished it first; this one may not know yet
+	lost  bool // another reader finished it first; this one may not know yet
 }
 
-func (w *worker) leaseOf(unit int) int {
+func (w *reader) leaseOf(unit int) int {
 	return slices.IndexFunc(w.leases, func(l lease) bool { return l.unit == unit })
 }
 
@@ -53,56 +53,56 @@ func (p pace) or(otherwise float64) float64 {
 	return max(p.mean, 1)
 }
 
-// A crew is the workers of a queue and what is known of their speed. Speeds are for
+// readers are those of a queue and what is known of their speed. Speeds are for
 // estimates only: they may be lost, and are then learnt again.
-type crew struct {
-	workers []*worker // by id
-	nodes   []pace
-	all     pace
-	far     pace // what a unit takes longer if it is not on the worker's node
+type readers struct {
+	byID  []*reader
+	nodes []pace
+	all   pace
+	far   pace // what a unit takes longer if it is not on the reader's node
 }
 
 // unknown is the time of a unit when none has been finished yet.
 const unknown = time.Second
 
-func (c *crew) find(id int) (int, *worker) {
-	i, ok := slices.BinarySearchFunc(c.workers, id, func(w *worker, id int) int { return cmp.Compare(w.id, id) })
+func (c *readers) find(id int) (int, *reader) {
+	i, ok := slices.BinarySearchFunc(c.byID, id, func(w *reader, id int) int { return cmp.Compare(w.id, id) })
 	if !ok {
 		return i, nil
 	}
-	return i, c.workers[i]
+	return i, c.byID[i]
 }
 
-func (c *crew) join(now time.Duration, id, node int) *worker {
-	w := &worker{id: id, node: node, offer: -1, seen: now, fresh: true}
+func (c *readers) join(now time.Duration, id, node int) *reader {
+	w := &reader{id: id, node: node, offer: -1, seen: now, fresh: true}
 	i, _ := c.find(id)
-	c.workers = slices.Insert(c.workers, i, w)
+	c.byID = slices.Insert(c.byID, i, w)
 	for len(c.nodes) <= node {
 		c.nodes = append(c.nodes, pace{})
 	}
 	return w
 }
 
-// usual is the time of a unit for a worker whose speed is unknown.
-func (c *crew) usual() float64 {
+// usual is the time of a unit for a reader whose speed is unknown.
+func (c *readers) usual() float64 {
 	return c.all.or(float64(unknown))
 }
 
-// near is the time that w takes for a unit on its node. Workers of one node share
+// near is the time that w takes for a unit on its node. Readers of one node share
 // its speed, mostly, so what the node shows counts as three units of w's own.
-func (c *crew) near(w *worker) float64 {
+func (c *readers) near(w *reader) float64 {
 	own := min(float64(w.pace.n), 1/newest)
 	node := c.nodes[w.node].or(c.usual())
 	return max((own*w.pace.mean+3*node)/(own+3), 1)
 }
 
-// further is the time that any worker takes longer for a unit from elsewhere: as long
+// further is the time that any reader takes longer for a unit from elsewhere: as long
 // again, until one has been seen.
-func (c *crew) further() float64 {
+func (c *readers) further() float64 {
 	return c.far.or(c.usual())
 }
 
-func (c *crew) takes(w *worker, far bool) time.Duration {
+func (c *readers) takes(w *reader, far bool) time.Duration {
 	if far {
 		return time.Duration(c.near(w) + c.further())
 	}
@@ -111,8 +111,8 @@ func (c *crew) takes(w *worker, far bool) time.Duration {
 
 // ends estimates when w will have done its i-th lease. One that is overdue
 // is taken to need as long again as it is overdue: nothing better is known, and so a
-// worker that hangs falls behind all others.
-func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
+// reader that hangs falls behind all others.
+func (c *readers) ends(now time.Duration, w *reader, i int) time.Duration {
 	var at time.Duration
 	for _, l := range w.leases[:i+1] {
 		at = max(at, l.since) + c.takes(w, l.far)
@@ -122,7 +122,7 @@ func (c *crew) ends(now time.Duration, w *worker, i int) time.Duration {
 }
 
 // idle estimates when w will have done all that it has in hand.
-func (c *crew) idle(now time.Duration, w *worker) time.Duration {
+func (c *readers) idle(now time.Duration, w *reader) time.Duration {
 	at := max(now, c.ends(now, w, len(w.leases)-1))
 	if w.offer >= 0 {
 		at += c.takes(w, false)
@@ -131,7 +131,7 @@ func (c *crew) idle(now time.Duration, w *worker) time.Duration {
 }
 
 // learn adds what is known when w has done a unit.
-func (c *crew) learn(now time.Duration, w *worker, done lease) {
+func (c *readers) learn(now time.Duration, w *reader, done lease) {
 	took := now - done.since
 	if done.far && w.pace.n > 0 {
 		c.far.add(took - time.Duration(w.pace.mean))
@@ -147,6 +147,6 @@ func (c *crew) learn(now time.Duration, w *worker, done lease) {
 
 // present says whether w can be counted on to take units: it works on one, or
 // asked for one lately. A descriptor may be open and not be read.
-func (c *crew) present(now time.Duration, w *worker) bool {
+func (c *readers) present(now time.Duration, w *reader) bool {
 	return len(w.leases) > 0 || w.offer >= 0 || now-w.seen <= time.Duration(4*c.usual())
 }
