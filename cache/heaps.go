@@ -25,8 +25,7 @@ type place struct {
 	worth float64 // as of when that heap was put in order
 }
 
-// all are the numbers in the heaps, what is near the begin of one near the begin, but not
-// what is spent.
+// all are the numbers in all heaps but that of spent batches, first those near the top of any heap.
 func (l *heaps) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for at, more := uint32(0), true; more; at++ {

@@ -9,9 +9,10 @@ import (
 	"rankfs/cache/fair"
 )
 
-// victim takes what is to go next out of the cache for a newcomer, nil if memory is
-// to be less; or returns nil. A batch that an open waits for may take anything's
-// place, another that of what goes first for its job, or of what is worth less.
+// victim takes the batch that is to go next out of the cache, or returns nil if none may. newcomer
+// needs the room; it is nil if memory is to be less. One that an open waits for may take the place
+// of any batch, one that is made ahead only that of the batch which goes first for its job, or of
+// one that is worth less.
 func (ev *eviction) victim(newcomer *entry, demanded bool) *entry {
 	now := time.Now()
 	if e := ev.disposable(now); e != nil {
@@ -152,9 +153,9 @@ func (ev *eviction) least(s *Series, now time.Time) (id uint32, worth float64, p
 }
 
 // priority is the priority by which b is evicted for the tenant of a series, nil if there is no
-// newcomer. It is the last for what its pin keeps where it is, and the usual one for what is pinned lower
-// down, or belongs to no job, as inputs do that fills of several may copy from; a fill that brings such
-// an input has none.
+// newcomer. It is Last for a batch that its pin keeps where it is, and Usual for one that is pinned
+// lower down, or is of no job, as an input is that fills of several may copy from; a fill that brings
+// such an input has none.
 func (ev *eviction) priority(b *batch, s *Series) fair.Priority {
 	giver := ev.readers.tenants.reading(b.series)
 	var taker *tenant
@@ -178,7 +179,8 @@ func (ev *eviction) priority(b *batch, s *Series) fair.Priority {
 	return priority
 }
 
-// leastIn is the batch that goes first in a heap. Of those that are spent only one that is found to be.
+// leastIn is the batch that goes first in a heap. In the heap of spent batches it is one that is still
+// spent.
 func (ev *eviction) leastIn(heap uint8, now time.Time) (id uint32, worth float64, ok bool) {
 	o := &ev.slabs.idle.heaps[heap]
 	for range misplacedLooks {

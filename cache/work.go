@@ -57,8 +57,8 @@ func (w *workers) next(done charge) (e *entry, demanded bool, on charge) {
 	}
 }
 
-// reinforce has one more worker if all are busy, so that one can begin at once with what
-// may be begun, and has one look for what may be by now. The cache's lock is held.
+// reinforce starts a worker if all are busy and one more is allowed, and wakes one that has nothing
+// to do, to look for work that may begin by now. The cache's lock is held.
 func (w *workers) reinforce() {
 	q := &w.mu.queue
 	switch {

@@ -104,7 +104,7 @@ type hostEntry[T any] struct {
 	of   T
 }
 
-// Add says what belongs to a host, beside what was added before.
+// Add adds a value to those of a host.
 func (h *Hosts[T]) Add(name string, of T) {
 	if h.named == nil {
 		h.named = make(map[string][]hostEntry[T])

@@ -59,7 +59,7 @@ func Impossible(err error) bool {
 	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG)
 }
 
-// WhyNot says it without the path, and without the names of calls.
+// WhyNot is the cause in words, without the path and the names of calls.
 func WhyNot(err error) string {
 	var path *fs.PathError
 	var call *os.SyscallError

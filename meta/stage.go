@@ -39,7 +39,7 @@ const (
 // each other its number.
 type Compression uint8
 
-// There are these.
+// The compressions.
 const (
 	Uncompressed Compression = iota
 	LZ4

@@ -30,7 +30,7 @@ type File struct {
 // cache from the copy to the hash.
 const window = 256 << 10
 
-// feed hashes bytes of a file, and copies them to mem if that is anything.
+// feed hashes bytes of a file, and copies them to mem unless that is nil.
 func feed(w *slowdisk.Work, h *xxhash.Digest, f *os.File, off, size int64, mem []byte) error {
 	scratch, err := unix.Mmap(-1, 0, window, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {

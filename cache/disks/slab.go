@@ -67,7 +67,7 @@ type reader struct {
 	trust   time.Duration
 }
 
-// readable is the place, if it is to be read.
+// readable is the directory's place, or why it is not read now.
 func (r *reader) readable() (*place, error) {
 	p := r.slabs.place()
 	switch err := r.health.Unreadable(); {
@@ -181,7 +181,7 @@ func (r *reader) check(w *slowdisk.Work, f *os.File, s *slab, right proof) error
 	return r.prove(w, f, s, changed, nil)
 }
 
-// prove reads all of a slab, into mem if that is anything, and notes that it is
+// prove reads all of a slab, into mem unless that is nil, and notes that it is
 // right as of a change of its file.
 func (r *reader) prove(w *slowdisk.Work, f *os.File, s *slab, changed unix.Timespec, mem []byte) error {
 	if err := verify(w, f, s.label, mem); err != nil {
@@ -212,7 +212,7 @@ func (r *reader) reject(s *slab, cause error) {
 	case errors.Is(cause, errStuck):
 		return
 	case errors.Is(cause, fs.ErrNotExist):
-		r.miss() // or was it all of them?
+		r.miss() // or the whole directory is gone
 	case !errors.Is(cause, meta.ErrCorrupt):
 		r.health.Fail(cause, true)
 	}

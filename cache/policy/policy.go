@@ -34,11 +34,11 @@ type Use struct {
 }
 
 // Passing is the memory that is kept for batches which are made ready for readers and are not to
-// stay: as many bytes as are made ready, but no more than those by which all that is used exceeds
-// memory, as what fits stays, nor than half of memory. No policy can have it.
+// stay. It is as many bytes as are made ready, but used-memory at most, since what fits stays, and
+// half of memory at most. Policies do not divide it.
 func Passing(ready, used, memory int64) int64 { return max(0, min(ready, used-memory, memory/2)) }
 
-// A Problem is all there is to decide on at one moment. Memory is the budget of
+// A Problem is what a policy decides on at one moment. Memory is the budget of
 // RAM and Packed together.
 type Problem struct {
 	Now    float64

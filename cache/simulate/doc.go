@@ -6,8 +6,8 @@
 // rank opens a batch, works on it for a while, closes it and opens the next;
 // workers make ready what an open waits for, and otherwise what will be opened
 // soonest, as far ahead as pace, memory and trust allow, beyond the end of an epoch
-// too. What is made ready ahead takes the place only of what is worth less. Of
-// several jobs that take turns there is one.
+// too. What is made ready ahead takes the place only of what is worth less. Where
+// several jobs take turns on a node, one of them is simulated.
 //
 // # Where bytes are
 //
@@ -23,7 +23,7 @@
 // The source, each disk in each direction and each node's processors are shared
 // evenly by their transfers. A transfer between nodes gets the smaller of its
 // even shares of the two links. Nothing else costs time: copies within memory,
-// the policy and the daemon itself are taken to be for free. So a prediction is
+// the policy and the daemon itself are taken to cost none. So a prediction is
 // a lower bound, and close to the truth where bytes are what a job waits for.
 //
 // Between two choices of levels the partition worth least makes room, as long as no batch

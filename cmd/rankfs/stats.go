@@ -126,8 +126,7 @@ func (w *watch) once(ctx context.Context) error {
 	return w.show(l, r)
 }
 
-// follow shows all there is until the command is stopped, which is how it ends
-// well.
+// follow shows each interval until the command is stopped, which is how it ends well.
 func (w *watch) follow(ctx context.Context) error {
 	if w.screen != nil {
 		w.screen.Open()

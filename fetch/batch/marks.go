@@ -9,7 +9,7 @@ import (
 
 // Marks are the numbers of bytes of a batch before every 4096th of its records, and
 // in all of it. By them any part of its record table is made from few records, and
-// the table itself is nowhere. They are added up once for all callers: one caller at
+// the table itself is stored nowhere. They are added up once for all callers: one caller at
 // a time walks over the records, and if it leaves the next one goes on from there. Only
 // that caller adds to them: the lock is for those that read them meanwhile.
 type marks struct {

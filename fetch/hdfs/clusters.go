@@ -159,9 +159,9 @@ func (c *Clusters) Close() error {
 // Stats sums the counters of all datanodes, and tells how blocks of this host are read.
 type Stats struct {
 	datanode.Stats
-	// LocalBlocks is "short-circuit", or "over TCP: " and why, or both, if that is so of
-	// some blocks, or that none was asked for yet; empty if no cluster was. If clusters
-	// differ it is that of one where something is over TCP.
+	// LocalBlocks says how blocks of this host are read: "short-circuit", or "over TCP: " and
+	// why, or both, of some blocks each; that none was read yet; or nothing, if there is no
+	// cluster. Of several clusters it is that of one where blocks come over TCP, if one is.
 	LocalBlocks string
 }
 

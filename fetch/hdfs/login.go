@@ -17,7 +17,7 @@ func (c *Clusters) identify(conf *namenode.Config) error {
 		return c.byName(conf)
 	}
 	if c.config.User != "" {
-		return fmt.Errorf("HDFS user %q %w: the cluster wants Kerberos, which says who we are; leave the user out, or act for him", c.config.User, meta.ErrInvalid)
+		return fmt.Errorf("HDFS user %q %w: the cluster wants Kerberos, which says who we are; leave the user out, or give hdfs-act-for", c.config.User, meta.ErrInvalid)
 	}
 	login := c.config.Kerberos
 	login.Service, login.Protection = conf.Kerberos.Service, conf.Kerberos.Protection

@@ -14,8 +14,8 @@ import (
 )
 
 // MaxFound bounds what a node finds for another, and takes of what another has found for it. It is
-// the lines of an HDFS block where one has four bytes on the average; finer ones are
-// found by the node that wants to know.
+// enough for the lines of an HDFS block that have four bytes on the average; a node that asks
+// for shorter ones finds them itself.
 const MaxFound = 32 << 20
 
 // findWait is how long a node may let such a request wait for its turn.
@@ -26,8 +26,8 @@ const findWait = time.Second
 // returns a file, for the caller to close, and how long it is.
 type Finder func(ctx context.Context, scheme string, what []byte) (*os.File, int64, error)
 
-// FindFor adds to calls those by which other nodes have this one find something: the one of a
-// release that looks through HDFS alone, which says no scheme, and one that says it. A node of
+// FindFor adds to calls the two by which other nodes have this one look through a split: that of
+// a release that does so for HDFS alone, and names no scheme, and one that names it. A node of
 // that release refuses the second, and so takes no request of another source for one of HDFS.
 func FindFor(calls wire.Calls, find Finder) wire.Calls {
 	answer := func(ctx context.Context, scheme string, what []byte, a wire.Answer) error {

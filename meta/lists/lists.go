@@ -83,7 +83,7 @@ func (l *Table) grow() {
 }
 
 // slot is where to look for a list first. A user who chooses which nodes hold the chunks
-// could make lists collide, and plans of his own data would take long.
+// could make lists collide, and plans of the user's own data would take long.
 func (l *Table) slot(list []int32) int {
 	h := uint64(0)
 	for _, t := range list {

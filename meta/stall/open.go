@@ -50,7 +50,7 @@ func (o *Open) Wait(w Wait) {
 	j.sample(now)
 }
 
-// Resume ends the wait, which was this by cause.
+// Resume ends the wait, and charges it to its causes, s.
 func (o *Open) Resume(s ByCause) {
 	if o == nil || o.waiter == nil {
 		return

@@ -68,7 +68,7 @@ func listed(p *pages[uint64, Commit]) *Maps {
 // Len is the number of maps.
 func (m Maps) Len() int { return m.n }
 
-// At is the one before which there are i.
+// At is the i-th map, counted from 0.
 func (m Maps) At(i int) Commit {
 	i += m.first
 	at := m.page(i)

@@ -13,8 +13,8 @@ const WishLife = time.Hour
 
 // Promote makes a node an operator: at once if an operator sends it, and otherwise
 // when a majority of the voters has sent it, each for itself, within WishLife. That is
-// the way back for a cluster whose only operator is lost. It gives root of the voters no power
-// that he has not: what a majority of the voters writes into the log is agreed on.
+// the way back for a cluster whose only operator is lost. It gives root of the voters no new
+// power: what a majority of the voters writes into the log is agreed on.
 type Promote struct {
 	Entry
 	ID string

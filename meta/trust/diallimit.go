@@ -13,7 +13,7 @@ type dialLimit struct {
 	users  int // dials under way or waiting; the lock of dialLimits guards it
 }
 
-// dialLimits are those of a port. The lock guards which there are.
+// dialLimits are the dial limits of a port. The lock guards the table of them.
 type dialLimits struct {
 	mu struct {
 		sync.Mutex

@@ -150,8 +150,8 @@ func (v *visit) fulfil(ctx context.Context, call handler, q Request, in *Stream)
 	return call.do(ctx, q, in, Answer{v.out})
 }
 
-// rest reads what follows a request; runs are dropped if there is no room. The sum is as
-// it came.
+// rest reads what follows the header of a request: runs, which are dropped if there is no room, or
+// a body; and their sum, which is not checked yet.
 func (v *visit) rest(q header, room bool) (runs []Run, body, sum []byte, err error) {
 	if q.count == 0 {
 		return nil, nil, nil, nil

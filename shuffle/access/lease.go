@@ -13,9 +13,9 @@ import (
 	"rankfs/meta"
 )
 
-// TryLeases says why nothing could be committed that users write, and leaves nothing behind:
-// the kernel lets a daemon have leases on files of others only with CAP_LEASE, which
-// containers mostly lack. It tries that on a file in memory, as those of jobs are.
+// TryLeases is why files that users write cannot be committed here, nil if they can: the
+// kernel lets a daemon have leases on files of others only with CAP_LEASE, which containers
+// mostly lack. It tries that on a file in memory, as those of jobs are, and leaves nothing behind.
 func TryLeases() error {
 	fd, err := unix.MemfdCreate("rankfs-lease", unix.MFD_CLOEXEC)
 	if err != nil {

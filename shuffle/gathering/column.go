@@ -52,19 +52,19 @@ func New(c Cluster) *Columns { return &Columns{Cluster: c} }
 
 // A Column is a piece of each map: what maps have of a part, or in place of that a slice of each,
 // the samples of these, or all of a map. Pieces come from the nodes that have copies. The lock
-// guards what is known again of some maps.
+// guards again: the latest commits of maps of which a node has given up its copy.
 type Column struct {
 	Terms
 	merging.Pieces
 	Whole  bool   // all parts, of one map
-	Next   uint64 // columns that come after this one, and are parts as it is
+	Next   uint64 // how many of the parts after this one are wanted, too
 	All    *Columns
 	Nodes  Nodes
 	NotOwn error // why this node is not asked itself; nil if it is
 
 	again struct {
 		sync.Mutex
-		of map[int]state.Commit // those of which a node has given up a copy since
+		of map[int]state.Commit // by number of the map
 	}
 }
 
@@ -118,8 +118,8 @@ func (p *Column) last(i int) state.Commit {
 // Own reports whether a node is this one.
 func (p *Column) Own(node string) bool { return node == p.All.Self() }
 
-// Name is the name of the part which is these pieces. The maps of a sealed stage are those that they
-// are, so that the first, the last and how many there are say which.
+// Name is the name of the part which is these pieces. The maps of a sealed stage never change, so
+// that the first, the last and how many there are say which they are.
 func (p *Column) Name() Name {
 	kind, first, last, n := uint64(0), uint64(0), uint64(0), p.Maps.Len()
 	if p.Whole {

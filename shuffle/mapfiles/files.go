@@ -25,8 +25,8 @@ type Files struct {
 	Tails *Tails // what came of maps before they were committed
 }
 
-// New are those in a directory in memory, of which all jobs have that together. What is used of the
-// job's files is said by their names.
+// New are the files in dir, a directory in memory, of which all jobs have ram together. used says
+// by their names which of the job's files are in use.
 func New(dir *os.Root, ram *memory.Budget, used *access.Names) *Files {
 	f := &Files{}
 	f.memory = Store{dir, nil, ram, used, &f.open}

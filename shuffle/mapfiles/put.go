@@ -57,7 +57,8 @@ func (s Store) seal(w *slowdisk.Work, table, file *unfinished) error {
 	return s.failed(cmp.Or(err, table.Bytes.Close(), file.Bytes.Close()))
 }
 
-// outlast has those above a directory last, which never come again once they went.
+// outlast syncs the directories above dir, so that dir survives a crash. To do so once is enough:
+// none of them is removed and made again.
 func (s Store) outlast(dir string) error {
 	if s.disk.Lasts(s.Path(dir), false) {
 		return nil

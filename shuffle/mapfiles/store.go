@@ -32,7 +32,7 @@ type Store struct {
 // Path is the path of what has a name there.
 func (s Store) Path(name string) string { return filepath.Join(s.root.Name(), name) }
 
-// OpenFile does what that of an os.Root does.
+// OpenFile is as that of an os.Root.
 func (s Store) OpenFile(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return openOwn(s.Path(name), flag, perm)
 }
@@ -51,7 +51,7 @@ func openOwn(path string, flag int, perm os.FileMode) (*os.File, error) {
 	}
 }
 
-// Lstat does what that of an os.Root does.
+// Lstat is as that of an os.Root.
 func (s Store) Lstat(name string) (os.FileInfo, error) { return os.Lstat(s.Path(name)) }
 
 // size is that of a file.
@@ -68,7 +68,7 @@ func (s Store) Names(ctx context.Context, dir string) ([]string, error) {
 	return disk.Ask(ctx, s.disk, func() ([]string, error) { return meta.NamesIn(s.root, dir) })
 }
 
-// Rename does what that of an os.Root does. What has had the name before is counted no more.
+// Rename is as that of an os.Root. The bytes of a file that had the name before are counted no more.
 func (s Store) Rename(from, to string) error {
 	if s.disk == nil {
 		return unix.Rename(s.Path(from), s.Path(to))
@@ -76,7 +76,7 @@ func (s Store) Rename(from, to string) error {
 	return s.disk.Rename(s.Path(from), s.Path(to))
 }
 
-// Remove does what that of an os.Root does, for files.
+// Remove is as that of an os.Root, for files.
 func (s Store) Remove(name string) error { return unix.Unlink(s.Path(name)) }
 
 // remove removes a file. What stays on a disk that does not answer is swept.

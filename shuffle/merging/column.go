@@ -91,7 +91,7 @@ func (f *Failures) Add(node string, err error) {
 	f.of = all
 }
 
-// Now are those that there are now, by the nodes.
+// Now are the failures so far, by node.
 func (f *Failures) Now() map[string]error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

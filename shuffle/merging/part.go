@@ -10,7 +10,7 @@ import (
 	"rankfs/shuffle/turns"
 )
 
-// Part is a part whose pieces a column has, of records as a spec says.
+// Part is the part that is made of the pieces of c, whose records are as the spec says.
 func (m *Merges) Part(c Column, by turns.Party, records record.Spec) Part {
 	return Part{ranges{merger: merger{c, records, m, by}}}
 }
@@ -21,9 +21,9 @@ type Part struct{ ranges }
 // Merges reports whether a part is its pieces merged: else these stand one after the other.
 func (p *Part) Merges() bool { return p.Records.Ordered() }
 
-// Size is the length of a part of records whose pieces are known. One that is combined has fewer
-// bytes than these, and of one that is a range of keys it is not known before which records are in
-// it.
+// Size is the length of the part. One that is combined has fewer bytes than its pieces, and which
+// records a range of keys has is known only when its slices are read: both are merged, or read, to
+// find out.
 func (p *Part) Size(ctx context.Context) (n int64, err error) {
 	switch {
 	case p.Merges() && p.Records.Combine != meta.NotCombined:
@@ -39,9 +39,9 @@ func (p *Part) Size(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// SizeOfOffsets is the length of the file that says where its records begin, which is made to be
-// counted: of no piece it is known how many it has. Of maps whose records are not known the file
-// says where pieces begin, and there is no error.
+// SizeOfOffsets is the length of the file that says where the part's records begin. They are
+// counted by merging, since pieces do not say how many they have. Of maps whose records are not
+// known the file says where pieces begin, and there is no error.
 func (p *Part) SizeOfOffsets(ctx context.Context) (n int64, err error) {
 	if p.Records.Kind == meta.NoRecords {
 		return int64(offsetBytes * (len(p.Is().Each) + 1)), nil

@@ -48,7 +48,7 @@ func lengthOfAll(of [][]stretch) (n int64) {
 	return n
 }
 
-// portioned does that once.
+// portioned is one try of inPortions.
 func (p *merger) portioned(ctx context.Context, size int64, of [][]stretch, here held, failed *Failures, f func(runs []record.Run) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	each := portionsEach * roomOf(size)

@@ -11,7 +11,7 @@ import (
 // A map whose parts are ranges of keys has pieces that are no parts: its slices, and after
 // them their samples. Those of all maps of the stage say which keys a part has.
 
-// A Wanted says which slices of which maps may have records of a part, whose keys are those.
+// A Wanted is a range of keys, and the slices of maps that may have records of it.
 type Wanted struct {
 	keys   record.Range
 	slices []slice // by number, and those of one number by map
@@ -23,7 +23,8 @@ type slice struct {
 	from, to   bool
 }
 
-// cut reports whether it is to be seen which of its records belong to the part.
+// cut reports whether only some of the slice's records may be of the range, so that they are
+// looked at.
 func (s slice) cut() bool { return s.from || s.to }
 
 // Len is the number of the slices.
@@ -55,7 +56,7 @@ type ranges struct {
 	Wants Wanted // of the maps of the part
 }
 
-// A Stage is one whose parts are ranges of keys. As often as it was reset, it is another one.
+// A Stage is one whose parts are ranges of keys. One that was reset is another Stage.
 type Stage struct {
 	Number, Generation uint64
 	Maps               state.Maps // all of them

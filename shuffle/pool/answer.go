@@ -200,7 +200,7 @@ func (s server) takeCopy(ctx context.Context, q wire.Request, from *wire.Stream)
 	return nil, f.keep(ctx, g.Spec.Durable, r, in)
 }
 
-// keep keeps a copy that comes, for which it looks for room before anything of it has.
+// keep keeps a copy that another node sends, once there is room for all of it.
 func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Reader) error {
 	before := r.before()
 	if err := f.maps.Room(lasting, r.bytes()); err != nil {
@@ -226,7 +226,7 @@ func (f *files) keep(ctx context.Context, lasting bool, r copyRequest, in io.Rea
 	return nil
 }
 
-// before is what came before, by a tail.
+// before names the bytes of the attempt that a tail sent earlier.
 func (r copyRequest) before() mapfiles.TailName {
 	return mapfiles.TailName{Map: r.Commit.Map, Attempt: r.Commit.Attempt, Writer: r.Commit.Writer, Nonce: r.Nonce}
 }

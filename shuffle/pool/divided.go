@@ -64,10 +64,10 @@ func (f *files) divideInTurn(ctx context.Context, g state.PoolStage, c *content,
 	return f.divide(ctx, g.Spec, c, given)
 }
 
-// divide has another file committed, with the records of the one that was written by part; or
-// if these stand so already, that one, and what comes after them. It is made in the job's
-// memory, and so is the index by which records are sorted; what it is depends on the bytes
-// that were written and on the spec alone.
+// divide replaces c by a file with its records grouped by part; if they stand so already, it keeps
+// the file, with what is to follow them. The file is made in the job's memory, and so is the index
+// by which records are sorted; what it is depends on the bytes that were written and on the spec
+// alone.
 func (f *files) divide(ctx context.Context, spec meta.Stage, c *content, given pieces.Offsets) (pieces.Offsets, error) {
 	used := memory.Arenas{Dir: f.Dir}
 	from, err := memory.MapFile(c.file, c.size)

@@ -170,7 +170,7 @@ func (l *local) all() map[uint64]*files {
 	return maps.Clone(l.mu.jobs)
 }
 
-// made is all, with what is being made, which is of a job that was there a moment ago.
+// made is all, after files are there that are being made, of a job that was there a moment ago.
 func (l *local) made() map[uint64]*files {
 	l.making.Lock()
 	defer l.making.Unlock()

@@ -30,7 +30,7 @@ func newPart(p column, s record.Spec) *Part {
 	return &Part{column: p, merged: p.all.merges.Part(p, p.Party, s)}
 }
 
-// rangeOf has it be one of the ranges of a stage with these maps.
+// rangeOf makes p one of the key ranges of a stage with these maps.
 func (p *Part) rangeOf(spec meta.Stage, maps state.Maps) {
 	p.merged.Range(merging.Stage{Number: p.column.Stage, Generation: p.column.Generation, Maps: maps, Parts: spec.Parts, Slices: spec.Slices(), Slice: p.column.slice})
 }

@@ -182,8 +182,7 @@ func (p *Part) readPieces(ctx context.Context, some record.Windows) error {
 	})
 }
 
-// Hosts of a part are those that have most of it, nearly as much as the first of them or
-// more; no more than so many.
+// Hosts are those with nearly as much of the part as the first has; maxHosts at most.
 const (
 	maxHosts   = 8
 	nearlyMost = 0.9

@@ -25,7 +25,7 @@ type copyNodes struct {
 	given  map[string]int // before; nil: it is of no stage yet
 }
 
-// next are those of one more attempt; the nodes that it chooses now are counted as given.
+// next are the nodes for the copies of one more attempt, which it counts as given.
 func (all *spread) next(job string, g state.PoolStage, writer string, nodes []placement.Node) copyNodes {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -29,8 +29,8 @@ func placed(number, at int, err error) error {
 // sizeBytes stand before a record that says its size.
 const sizeBytes = 4
 
-// first is the first record of bytes of which there are some, where it stands: with its size
-// before it, or its newline after it if it has one.
+// first is the first record of b, which is not empty, where it stands: with the size before it, or
+// the newline after it if it has one.
 func (s *Spec) first(b []byte) ([]byte, error) {
 	switch s.Kind {
 	case meta.Lines:
@@ -54,8 +54,7 @@ func (s *Spec) first(b []byte) ([]byte, error) {
 	return b[:sizeBytes+int(n)], nil
 }
 
-// Whole is the number of bytes of the whole records with which some bytes begin, of which more
-// follow.
+// Whole is how many bytes at the beginning of b are whole records; more bytes follow b.
 func (s *Spec) Whole(b []byte) (n int) {
 	switch s.Kind {
 	case meta.NoRecords:
@@ -141,8 +140,8 @@ func partOf(key []byte, parts uint64) uint64 {
 	return xxhash.Sum64(key) % parts
 }
 
-// A Memory gives bytes that are all zero. They are the caller's, who may take them back once
-// all that was made of them is used; those that are needed no longer it is given back before.
+// A Memory gives bytes that are all zero, which it may take back once nothing made of them is
+// used. Those that are needed no longer are returned before, by Free.
 type Memory interface {
 	More(bytes int64) ([]byte, error)
 	Free(bytes []byte)

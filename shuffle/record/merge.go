@@ -231,7 +231,7 @@ func (m *merge) before(a, b contender) bool {
 	return m.tied(a.run, b.run)
 }
 
-// tied is that where prefixes are equal.
+// tied is before, for runs whose heads have equal prefixes.
 func (m *merge) tied(i, k int) bool {
 	a, b := &m.heads[i], &m.heads[k]
 	if len(a.rest) == 0 || len(b.rest) == 0 {

@@ -90,7 +90,7 @@ type Refusals struct {
 // maxReason bounds what is kept of a reason.
 const maxReason = 512
 
-// inALine has each of several errors that are one by errors.Join end at a semicolon.
+// inALine puts semicolons between errors that were joined.
 func inALine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // Note keeps why something was refused that was asked of a stage.

@@ -18,7 +18,7 @@ type Repairs struct {
 	rests time.Time     // until then no turn comes; of the goroutine that has taken from the channel
 }
 
-// NewRepairs are none yet.
+// NewRepairs is a Repairs of which none is under way.
 func NewRepairs() *Repairs {
 	t := &Repairs{free: make(chan struct{}, 1)}
 	t.free <- struct{}{}

@@ -50,7 +50,7 @@ type use struct {
 	held  bool      // and that it is held
 }
 
-// New are none yet, of jobs of a cluster that is waited for so long.
+// New is a Uses without any yet. A command waits for the cluster no longer than within.
 func New(known State, c Cluster, within time.Duration, log *slog.Logger) *Uses {
 	u := &Uses{known: known, cluster: c, within: within, log: log, changed: make(chan struct{}, 1)}
 	u.mu.jobs = make(map[uint64]*use)
@@ -64,7 +64,7 @@ func (u *Uses) agree(ctx context.Context, c state.Command) error {
 	return err
 }
 
-// Adopt takes over what an earlier daemon of this node said: of that nothing is open.
+// Adopt tells the cluster that what an earlier daemon of this node had open is closed.
 func (u *Uses) Adopt() {
 	self, known := u.cluster.Self(), u.known.PoolJobs()
 	u.mu.Lock()

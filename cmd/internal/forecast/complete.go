@@ -51,10 +51,10 @@ func (j *Job) Complete(set control.Dataset, options string, s control.Status, co
 // View is the view to simulate, by its full name, and on how many nodes.
 func (j *Job) View() (name string, nodes int) { return j.view.String(), j.nodes }
 
-// Fits is an error if the ranks of a node cannot hold a batch each: they take each step
-// together, so the first of them would be refused; or one of them a batch that is larger
-// than all memory, which no disk and no other node helps. Batches of a dataset that does not
-// exist yet are of one size.
+// Fits is an error if the ranks of a node, which take each step together, cannot hold a batch
+// each at once, so that one of them would be refused; or if one batch is larger than all memory,
+// where no disk and no other node helps. Batches of a dataset that does not exist yet are of
+// one size.
 func (j *Job) Fits(x control.Explanation) error {
 	ranks, batch, need := j.view.Ranks/uint64(j.nodes), x.LargestBytes, float64(x.NodeBytes)
 	if j.Imaginary() {
@@ -208,7 +208,7 @@ func (j *Job) rate(name string, to *int64, assumed int64, of string) {
 	j.note(name, float64(*to), terminal.Bytes(*to)+"/s"+of, from)
 }
 
-// source finds what the source takes. What the daemon has measured is of fills, of which
+// source estimates the rate and latency of the source. What the daemon has measured is of fills, of which
 // there are as many at a time as workers. Small ones say how long it takes until bytes
 // come, and not how fast they come then.
 func (j *Job) source(s control.Status) {

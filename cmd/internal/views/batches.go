@@ -62,8 +62,8 @@ func (b *Batches) Next() *cache.Series {
 	return nil
 }
 
-// Once reports whether other epochs have other batches, or it is the chunks they are
-// made of that are kept.
+// Once reports whether batches are of no use after their readers: other epochs have others, or
+// what is kept is the chunks that they are made of.
 func (b *Batches) Once() bool {
 	if b.View().ByChunk() {
 		return false

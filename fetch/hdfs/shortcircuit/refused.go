@@ -19,7 +19,7 @@ func (c *Client) lapse(from origin, cause error) lapse {
 	return lapse{cause, now, now.Add(rest), from}
 }
 
-// socket returns that of a block's datanode, if neither has a lapse that lasts.
+// socket returns that of a block's datanode, unless it or the block is suspended.
 func (c *Client) socket(b Block) (*socket, error) {
 	path := c.config.Path
 	if strings.Contains(path, portMark) {
@@ -98,8 +98,8 @@ func (c *Client) refuse(k key, from origin, cause error) {
 	}
 }
 
-// maxRefused is some more than blocks that one disk has of those which a node reads
-// within two minutes. Of others nothing is remembered: they are asked for each time.
+// maxRefused is somewhat more than the blocks of one disk that a node reads within two
+// minutes. Of others nothing is remembered: they are asked for each time.
 const maxRefused = 4096
 
 // accept ends what refuse began, now that bytes of the file have matched their checksums:
@@ -126,7 +126,7 @@ func (c *Client) prune() {
 	}
 }
 
-// forgive has a block be one like others again. It says so of the last. mu is held.
+// forgive ends the refusal of a block, and logs when none is left. mu is held.
 func (c *Client) forgive(k key) {
 	delete(c.mu.refused, k)
 	if len(c.mu.refused) == 0 {

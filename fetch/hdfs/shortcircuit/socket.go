@@ -107,7 +107,7 @@ func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 }
 
 // guarded checks the folder of a socket and those above it as Hadoop does: no other
-// user may be able to replace the socket by one of his own.
+// user may be able to replace the socket by another.
 func guarded(dir string, owner uint32) error {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
