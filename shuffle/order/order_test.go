@@ -15,7 +15,7 @@ import (
 	"rankfs/shuffle/order"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata and the table of docs/shuffle.md")
+var update = flag.Bool("update", false, "rewrite testdata and the table of docs/order.md")
 
 func TestEveryRecordStandsOnce(t *testing.T) {
 	orders := []string{"none", "full", "window:2", "window:3", "window:15", "window:16", "window:32", "window:47", "window:299", "window:1000"}

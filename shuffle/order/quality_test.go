@@ -101,9 +101,9 @@ func TestEntropy(t *testing.T) {
 	}
 }
 
-// TestQualityTable holds the table of docs/shuffle.md to what orders do.
+// TestQualityTable holds the table of docs/order.md to what orders do.
 func TestQualityTable(t *testing.T) {
-	const path, begin, end = "../../docs/shuffle.md", "<!-- table -->\n", "<!-- end of table -->\n"
+	const path, begin, end = "../../docs/order.md", "<!-- table -->\n", "<!-- end of table -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

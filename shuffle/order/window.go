@@ -32,7 +32,7 @@ type windowed struct {
 	innerKey key         // the i-th window's key is innerKey.of(i)
 }
 
-// BlocksPerWindow: with 16 blocks a window mixes well (docs/shuffle.md) and still reads runs
+// BlocksPerWindow: with 16 blocks a window mixes well (docs/order.md) and still reads runs
 // long enough for a disk.
 const BlocksPerWindow = 16
 
