@@ -36,9 +36,9 @@ kept, for all views that are made of them.`,
 func (p cacheCommands) policy() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy [NAME]",
-		Short: "Show how it is decided what is kept, or change that",
-		Long: `Show how it is decided what the cache keeps, and in which form, or change that
-until the next mount. Nothing is thrown away before its room is needed.
+		Short: "Show or change the policy that decides what is kept",
+		Long: `Show the policy that decides what the cache keeps, and in which form, or change
+it until the next mount. Nothing is thrown away before its room is needed.
 
 See what each would come to with: rankfs simulate NAME --policy all`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -123,7 +123,7 @@ func (p nodeCommands) drain() *cobra.Command {
 	var undo bool
 	c := &cobra.Command{
 		Use:   "drain NODE",
-		Short: "Give a node no new work, or some again",
+		Short: "Drain a node, or end that",
 		Long: `Give a node no new work. New plans place no ranks on it but those that have
 been there, and it goes on serving what it has to them and to other nodes.
 

@@ -128,9 +128,9 @@ more. A queue that is read again begins anew.`,
 func (p queueCommands) policy() *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy [NAME]",
-		Short: "Show by what rule batches are handed out, or change that",
-		Long: `Show by what rule the queues of this cluster that begin from now on hand out
-batches, or change that. A queue that has begun keeps its own; see: rankfs queue show
+		Short: "Show or change the policy of queues",
+		Long: `Show or change the policy by which the queues of this cluster that begin from
+now on hand out batches. A queue that has begun keeps its own; see: rankfs queue show
 
   flow         a division of what is left among the nodes, so that all end at
                once with as much read locally as can be, made anew as the

@@ -115,7 +115,7 @@ func parseQuota(text string) (int64, error) {
 func (p shuffleCommands) quota() *cobra.Command {
 	return &cobra.Command{
 		Use:   "quota JOB SIZE|none",
-		Short: "Let a job have more, or less",
+		Short: "Set the quota of a job",
 		Long: `Let all copies of a job's maps have SIZE together, as 50GiB, or as much as there is.
 What is committed already stays, also if it is more.`,
 		Args:              wants("JOB", "SIZE|none"),
@@ -189,7 +189,7 @@ func someNames(names []string) string {
 func (p shuffleCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show JOB[/STAGE]",
-		Short: "Show the stages of a job, or how one of them is",
+		Short: "Show a job's stages, or one of them",
 		Long: `Show the stages of a job; or of one stage what is committed, where its copies are,
 which readers wait on this node for a part and for which maps, and what was
 refused last here and why.`,

@@ -1,5 +1,5 @@
-// Package dispatch answers one question: which batch of a queue does a reader get
-// next, wherever in the cluster it reads.
+// Package dispatch has the cluster agree on which batch of a queue a reader gets next,
+// wherever it reads.
 //
 // A queue hands out the batches of a view to the readers that ask. Unit u of a view with
 // R ranks is batch u/R of rank u%R. Three parties meet here:
