@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"sync"
 	"syscall"
+	"time"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -179,10 +181,28 @@ func (r *Reader) Leave(ctx context.Context) error {
 	return err
 }
 
-// Retire has the readers leave that an earlier daemon of this node has left open. What they
-// held is for others since this daemon began; but they would be counted for ever as readers
-// that are about to take more.
-func (r *Readers) Retire(ctx context.Context) error {
+// retireTime is between two tries to have readers leave: those that stay are counted, and
+// do nothing.
+const retireTime = 10 * time.Second
+
+// Retire has the readers leave that an earlier daemon of this node has left open, and tries
+// again until the cluster has taken it. What they held is for others since the cluster knows of
+// this daemon; but they would be counted for ever as readers that are about to take more.
+func (r *Readers) Retire(ctx context.Context, log *slog.Logger) {
+	for {
+		err := r.retire(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		log.Warn("readers that an earlier daemon left open are counted still", "cause", err)
+		select {
+		case <-time.After(retireTime):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (r *Readers) retire(ctx context.Context) error {
 	for _, q := range r.machine.Queues() {
 		for _, w := range r.machine.Readers(q.View) {
 			if _, open := r.open.Load(w.ID); open || w.Left || w.Node != r.cluster.Self() {

@@ -236,26 +236,11 @@ func (n *node) start(leader *dispatch.Leader) error {
 	return nil
 }
 
-// retireTime is between two tries to have readers leave: those that stay are counted, and
-// do nothing.
-const retireTime = 10 * time.Second
-
 // retire has the readers of queues leave that an earlier daemon has left open, once the
 // cluster knows of this one.
 func (n *node) retire(ctx context.Context) {
-	if n.member.group.Begun(ctx) != nil {
-		return
-	}
-	for {
-		err := n.readers.Retire(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		n.config.Log.Warn("readers that an earlier daemon left open are counted still", "cause", err)
-		select {
-		case <-time.After(retireTime):
-		case <-ctx.Done():
-		}
+	if n.member.group.Begun(ctx) == nil {
+		n.readers.Retire(ctx, n.config.Log)
 	}
 }
 
