@@ -15,7 +15,7 @@ type State interface {
 	BlobNames
 	quota.State
 	Changes
-	HostOf(node string) string // empty if it is not known
+	Nodes
 }
 
 // Jobs are the jobs that the cluster has, and their stages.
@@ -36,6 +36,13 @@ type Committed interface {
 type BlobNames interface {
 	Blob(stage uint64, name string) (state.Blob, state.Commit, bool)
 	Blobs(stage uint64, dir string) []state.Blob
+}
+
+// Nodes are those of the cluster, as far as this one knows.
+type Nodes interface {
+	HostOf(node string) string // empty if it is not known
+	Node(id string) (state.Node, bool)
+	Version() int // of the commands that all of them understand
 }
 
 // Changes says when there is something new.

@@ -1,9 +1,12 @@
 package pool_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +104,35 @@ func TestRoom(t *testing.T) {
 	m.lay("s", meta.Attempt{Map: 0, Number: 30}.String(), make([]byte, ram/32))
 	m.lay("s", meta.Attempt{Map: 0, Number: 31}.String(), make([]byte, ram/64))
 	room(false, true)
+}
+
+// The cluster learns what a node has for the pool, and when it is full or has room again; also
+// that it has nothing any more, of a daemon without a pool.
+func TestOffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 1)
+		m := s.members[0]
+		m.stage("s", "maps=9 parts=1 copies=1")
+		knows := func(bytes int64, full bool) {
+			t.Helper()
+			if is, _ := s.machine.Node(m.id); is.Pool != bytes || is.PoolFull != full {
+				t.Errorf("the cluster knows of %d bytes, full %v, want %d, %v", is.Pool, is.PoolFull, bytes, full)
+			}
+		}
+		m.offer(1<<20, false)
+		m.Offer(t.Context())
+		knows(ram, false)
+		ctx, cancel := context.WithCancel(t.Context())
+		var task sync.WaitGroup
+		task.Go(func() { m.KeepOffering(ctx) })
+		m.lay("s", meta.Attempt{Map: 0, Number: 1}.String(), make([]byte, ram-ram/32))
+		time.Sleep(2 * time.Second)
+		knows(ram, true)
+		cancel()
+		task.Wait()
+		pool.New(pool.Config{State: s.machine, Cluster: m, Log: slog.New(s.log)}).Offer(t.Context())
+		knows(0, false)
+	})
 }
 
 // What a drained node has is copied to others, from itself where no other has it, until

@@ -9,7 +9,6 @@ import (
 	"rankfs/cmd/internal/pooled"
 	"rankfs/fs/pooltree"
 	"rankfs/meta"
-	"rankfs/meta/state"
 	"rankfs/shuffle/placement"
 	"rankfs/shuffle/pool"
 )
@@ -46,59 +45,12 @@ func (n *node) nodesUp() []placement.Node {
 	return all
 }
 
-// How often it is seen what this node has for the pool, and how long it takes at most to say
-// so: a mount waits for that, as a node whose pool the cluster does not know is given no copies.
-const (
-	offerEvery = time.Second
-	offerTime  = 2 * time.Second
-)
-
-// keepOffering says what this node has for the pool, whenever that changes.
-func (n *node) keepOffering(ctx context.Context) {
-	t := time.NewTicker(offerEvery)
-	defer t.Stop()
-	for {
-		n.offerPool(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// offerPool says it once, if the cluster knows another thing.
-func (n *node) offerPool(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, offerTime)
-	defer cancel()
-	if err := n.offer(ctx); err != nil && ctx.Err() == nil {
-		n.config.Log.Debug("the cluster does not know what this node has for the shuffle pool", "cause", err)
-	}
-}
-
-func (n *node) offer(ctx context.Context) error {
-	m := n.member
-	is, ok := m.machine.Node(m.group.Self())
-	if !ok || m.machine.Version() < state.Signed {
-		return nil
-	}
-	c := state.OfferPool{ID: is.ID}
-	if n.pool != nil {
-		c.Bytes, c.Full = n.pool.Room(is.PoolFull)
-	}
-	if c.Bytes == is.Pool && c.Full == is.PoolFull {
-		return nil
-	}
-	_, err := m.group.Do(ctx, &c)
-	return err
-}
-
 // servePool mounts the pool below the mount, once that is served, and again if it was
 // unmounted and the mount was not: an umount that finds the mount busy has taken the
 // pool's away before. Detached as one, each of the two goes with its own last user: gone waits
 // for that of the pool.
 func (n *node) servePool(ctx context.Context) (end func() error, gone func(), err error) {
-	n.offerPool(ctx)
+	n.pool.Offer(ctx)
 	dir := filepath.Join(n.config.Mount, meta.PoolDir)
 	tree, err := n.mountPool(dir)
 	if err != nil {

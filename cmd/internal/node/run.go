@@ -229,7 +229,7 @@ func (n *node) start(leader *dispatch.Leader) error {
 	n.catalog.Retain() // now that the disk is ours
 	leader.Start(dispatch.Config{Group: m.group, Machine: m.machine, Units: n.views.Units, Log: n.config.Log})
 	for _, task := range []func(context.Context){
-		n.keepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow, n.retire,
+		n.env.Pool.KeepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow, n.retire,
 	} {
 		n.tasks.Go(func() { task(ctx) })
 	}
