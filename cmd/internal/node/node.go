@@ -15,12 +15,12 @@ import (
 	"rankfs/cmd/internal/admin"
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/kept"
+	"rankfs/cmd/internal/pooled"
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch"
 	"rankfs/fetch/batch"
 	"rankfs/fetch/hdfs"
 	"rankfs/fs"
-	"rankfs/fs/pooltree"
 	"rankfs/meta"
 	"rankfs/meta/dispatch"
 	"rankfs/meta/group"
@@ -47,7 +47,7 @@ type node struct {
 	cache   *cache.Cache
 	pool    *pool.Pool // nil if this node has none
 
-	poolTree atomic.Pointer[pooltree.Tree] // once it is mounted
+	poolMount pooled.Mount
 }
 
 // atEnd has a part that was built just now taken down before all others.

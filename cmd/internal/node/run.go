@@ -148,12 +148,10 @@ func (n *node) serve(commands net.Listener) (unmounted <-chan struct{}, err erro
 	n.atEnd(func() error { return n.tree.Unmount(c.Mount, true) })
 	wait := n.tree.Wait
 	if n.pool != nil {
-		end, gone, err := n.servePool(n.ctx)
-		if err != nil {
+		if err := n.mountPool(); err != nil {
 			return nil, err
 		}
-		n.atEnd(end)
-		wait = func() { n.tree.Wait(); gone() }
+		wait = func() { n.tree.Wait(); n.poolMount.Wait() }
 	}
 	served := make(chan error, 1)
 	go func() { served <- control.Serve(n.ctx, commands, n.admin, control.Admin{Group: c.Admins}, c.Log) }()
@@ -203,7 +201,7 @@ func (n *node) newAdmin(socket string) *admin.Admin {
 	return admin.New(admin.Config{
 		Version: c.Version, Mount: c.Mount, Dir: c.State, Socket: socket, Since: time.Now(),
 		Host: m.host, Called: m.called, Addr: m.addr(), State: m.machine, Group: m.group, Wire: m.wire, Peers: m.peers, HDFS: n.env.HDFS,
-		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, PoolRefusal: n.poolRefusal, Drop: n.drop, Log: c.Log,
+		Catalog: n.catalog, Views: n.views, Kept: n.kept, Stalls: n.stalls, Pool: n.pool, PoolRefusal: n.poolMount.Refusal, Drop: n.drop, Log: c.Log,
 	})
 }
 

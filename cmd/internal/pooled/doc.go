@@ -1,3 +1,3 @@
 // Package pooled answers one question: how do the tree of the shuffle pool and the cache
-// know what shuffle/pool has?
+// know what shuffle/pool has, and how does that tree stay mounted?
 package pooled
