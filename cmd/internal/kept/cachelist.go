@@ -23,7 +23,7 @@ func (n *slabs) Cached() control.CacheList {
 		add(row(n.named(series)), h)
 	}
 	for _, view := range n.pins.names() {
-		if s := n.pins.find(view); s != nil {
+		if s, ok := n.pins.find(view); ok {
 			r := row(n.nameOf(view, s))
 			if was, err := parseTier(r.Pinned); err != nil || was < s.at {
 				r.Pinned = tierNames[s.at]
@@ -61,7 +61,7 @@ func (n *slabs) nameDefaults() {
 }
 
 // nameOf is the name of a pinned view.
-func (n *slabs) nameOf(view string, s *cachePin) seriesName {
+func (n *slabs) nameOf(view string, s cachePin) seriesName {
 	for _, series := range s.series {
 		if t := n.named(series); t.name != "" {
 			return t

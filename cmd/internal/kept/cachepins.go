@@ -3,6 +3,7 @@ package kept
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,24 +11,24 @@ import (
 
 	"rankfs/cache/policy"
 	"rankfs/meta"
-	"rankfs/meta/durable"
 )
 
 // CachePins are the views that are pinned in this node's cache, by their full names,
 // in a file too. A view that was not opened since the mount is pinned when it is:
 // until then it is not known which series name its batches.
 //
-// The lock is held for a whole change, the writing of the file included: changes are
-// made by hand, one at a time.
+// A lookup takes the lock, which guards what the cache was told of the pins: it is not held
+// while the file is written.
 type cachePins struct {
-	path string
-	pin  func(series [16]byte, at policy.Level)
+	path    string
+	pin     func(series [16]byte, at policy.Level)
+	damaged error                // why the file was set aside
+	levels  *table[policy.Level] // by view
 
-	mu struct {
+	told struct { // before that of levels
 		sync.Mutex
-		views   map[string]*cachePin
+		series  map[string][][16]byte // of the views that are pinned and were met
 		applied map[[16]byte]policy.Level
-		damaged error // why the file was set aside
 	}
 }
 
@@ -39,8 +40,8 @@ type cachePin struct {
 
 // openCachePins reads the pins of an earlier daemon. A damaged file is set aside.
 func openCachePins(dir string, pin func([16]byte, policy.Level)) (*cachePins, error) {
-	s := &cachePins{path: filepath.Join(dir, "cached"), pin: pin}
-	s.mu.views, s.mu.applied = make(map[string]*cachePin), make(map[[16]byte]policy.Level)
+	s := &cachePins{path: filepath.Join(dir, "cached"), pin: pin, levels: newTable(make(map[string]policy.Level))}
+	s.told.series, s.told.applied = make(map[string][][16]byte), make(map[[16]byte]policy.Level)
 	text, err := readBounded(s.path, maxPinsFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return s, nil
@@ -52,9 +53,7 @@ func openCachePins(dir string, pin func([16]byte, policy.Level)) (*cachePins, er
 	if err != nil {
 		return s, s.setAside(err)
 	}
-	for view, at := range levels {
-		s.mu.views[view] = &cachePin{at: at}
-	}
+	s.levels = newTable(levels)
 	return s, nil
 }
 
@@ -74,123 +73,111 @@ func (s *cachePins) setAside(cause error) error {
 	if err := os.Rename(s.path, aside); err != nil {
 		return fmt.Errorf("what is pinned in the cache: %w: %w", cause, err)
 	}
-	s.mu.damaged = fmt.Errorf("what was pinned in the cache is not known any more: %s %w; pin it again with: rankfs cache pin", aside, cause)
+	s.damaged = fmt.Errorf("what was pinned in the cache is not known any more: %s %w; pin it again with: rankfs cache pin", aside, cause)
 	return nil
 }
 
 // names are the full names of the pinned views.
-func (s *cachePins) names() (names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for view := range s.mu.views {
-		names = append(names, view)
-	}
-	slices.Sort(names)
-	return names
+func (s *cachePins) names() []string { return slices.Sorted(maps.Keys(s.levels.all())) }
+
+// find is the pin of a view, if it has one.
+func (s *cachePins) find(view string) (pin cachePin, ok bool) {
+	s.told.Lock()
+	defer s.told.Unlock()
+	at, ok := s.levels.find(view)
+	return cachePin{at, s.told.series[view]}, ok
 }
 
-// find is a copy of the pin of a view; nil if it has none.
-func (s *cachePins) find(view string) *cachePin {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.mu.views[view]; v != nil {
-		found := *v
-		return &found
-	}
-	return nil
-}
-
-// set pins a view at a level, or no longer; it returns where it was before.
-func (s *cachePins) set(view string, at policy.Level, series [][16]byte) (was policy.Level, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	levels := make(map[string]policy.Level)
-	for v, pin := range s.mu.views {
-		levels[v] = pin.at
-	}
-	was = levels[view]
-	levels[view] = at
-	if at == policy.Source {
-		delete(levels, view)
-	}
-	if len(levels) > maxCachePins {
-		return was, meta.Worded(meta.ErrNoSpace, "pin %s: %d views are pinned already; see: rankfs cache ls", view, maxCachePins)
-	}
-	if err := durable.WriteFile(s.path, encodePins(levels), 0o600); err != nil {
-		return was, fmt.Errorf("pin %s: %w", view, err)
-	}
-	delete(s.mu.views, view)
-	if at != policy.Source {
-		s.mu.views[view] = &cachePin{at, series}
-	}
-	s.apply()
-	return was, nil
+// set pins a view at a level, or no longer; it returns where it was before. One that was not
+// pinned is when it is met.
+func (s *cachePins) set(view string, at policy.Level) (was policy.Level, err error) {
+	err = s.levels.change(func(levels map[string]policy.Level) error {
+		was = levels[view]
+		if levels[view] = at; at == policy.Source {
+			delete(levels, view)
+		}
+		if len(levels) > maxCachePins {
+			return meta.Worded(meta.ErrNoSpace, "pin %s: %d views are pinned already; see: rankfs cache ls", view, maxCachePins)
+		}
+		if err := s.levels.write(s.path, encodePins(levels), 0o600); err != nil {
+			return fmt.Errorf("pin %s: %w", view, err)
+		}
+		return nil
+	})
+	s.tell()
+	return was, err
 }
 
 // forget pins no view of a dataset any longer.
 func (s *cachePins) forget(dataset string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left, levels := make(map[string]*cachePin), make(map[string]policy.Level)
-	for view, pin := range s.mu.views {
-		if of, _, _ := meta.SplitView(view); of != dataset {
-			left[view], levels[view] = pin, pin.at
+	err := s.levels.change(func(levels map[string]policy.Level) error {
+		all := len(levels)
+		maps.DeleteFunc(levels, func(view string, _ policy.Level) bool { return isOf(view, dataset) })
+		if len(levels) == all {
+			return nil
 		}
-	}
-	if len(left) == len(s.mu.views) {
+		if err := s.levels.write(s.path, encodePins(levels), 0o600); err != nil {
+			return fmt.Errorf("unpin what was pinned of dataset %s: %w", dataset, err)
+		}
 		return nil
-	}
-	if err := durable.WriteFile(s.path, encodePins(levels), 0o600); err != nil {
-		return fmt.Errorf("unpin what was pinned of dataset %s: %w", dataset, err)
-	}
-	s.mu.views = left
-	s.apply()
-	return nil
+	})
+	s.tell()
+	return err
 }
 
 // has reports whether a view of a dataset is pinned.
 func (s *cachePins) has(dataset string) bool {
-	return slices.ContainsFunc(s.names(), func(view string) bool {
-		of, _, _ := meta.SplitView(view)
-		return of == dataset
-	})
+	return slices.ContainsFunc(s.names(), func(view string) bool { return isOf(view, dataset) })
+}
+
+func isOf(view, dataset string) bool {
+	of, _, _ := meta.SplitView(view)
+	return of == dataset
 }
 
 // meet sets the series that name a view's slabs from now on.
 func (s *cachePins) meet(view string, series [][16]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.mu.views[view]; v != nil && !slices.Equal(v.series, series) {
-		v.series = series
+	s.told.Lock()
+	defer s.told.Unlock()
+	if _, pinned := s.levels.find(view); pinned && !slices.Equal(s.told.series[view], series) {
+		s.told.series[view] = series
 		s.apply()
 	}
 }
 
+// tell has the cache know of a change of the pins.
+func (s *cachePins) tell() {
+	s.told.Lock()
+	defer s.told.Unlock()
+	s.apply()
+}
+
 // apply gives the cache the levels that have changed. Views can share series: the
-// highest level counts. mu is held.
+// highest level counts. The lock is held.
 func (s *cachePins) apply() {
-	now := make(map[[16]byte]policy.Level)
-	for _, v := range s.mu.views {
-		for _, series := range v.series {
-			now[series] = max(now[series], v.at)
+	levels, now := s.levels.all(), make(map[[16]byte]policy.Level)
+	for view, all := range s.told.series {
+		at := levels[view]
+		if at == policy.Source {
+			delete(s.told.series, view)
+			continue
+		}
+		for _, series := range all {
+			now[series] = max(now[series], at)
 		}
 	}
-	for series := range s.mu.applied {
+	for series := range s.told.applied {
 		if now[series] == policy.Source {
 			s.pin(series, policy.Source)
 		}
 	}
 	for series, at := range now {
-		if s.mu.applied[series] != at {
+		if s.told.applied[series] != at {
 			s.pin(series, at)
 		}
 	}
-	s.mu.applied = now
+	s.told.applied = now
 }
 
 // warning is why pins were lost, if they were.
-func (s *cachePins) warning() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.damaged
-}
+func (s *cachePins) warning() error { return s.damaged }

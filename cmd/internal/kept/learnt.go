@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -19,17 +18,10 @@ import (
 
 // LearntTraces are the traces that are kept for datasets, in this node's state directory,
 // a file for each. Other nodes have their own: readers differ from node to node.
-//
-// The lock is held for a whole change, the writing of the file included: changes are
-// made by hand, one at a time.
 type learntTraces struct {
-	dir string
-
-	mu struct {
-		sync.Mutex
-		of      map[string]learntTrace // by dataset
-		damaged []error                // why files were set aside
-	}
+	dir                 string
+	damaged             []error // why files were set aside by open
+	*table[learntTrace]         // by dataset
 }
 
 // A learntTrace is the trace that is kept for a dataset.
@@ -48,17 +40,19 @@ const (
 
 // open reads the traces that an earlier daemon kept. A damaged file is set aside.
 func (l *learntTraces) open(state string) error {
-	l.dir, l.mu.of = filepath.Join(state, "traces"), make(map[string]learntTrace)
+	l.dir = filepath.Join(state, "traces")
+	of := make(map[string]learntTrace)
+	l.table = newTable(of)
 	files, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("what was learnt: %w", err)
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), learntSuffix)
-		if !ok || meta.CheckName(name) != nil || len(l.mu.of) == maxLearnt {
+		if !ok || meta.CheckName(name) != nil || len(of) == maxLearnt {
 			continue
 		}
-		if err := l.read(name); err != nil {
+		if err := l.read(name, of); err != nil {
 			return fmt.Errorf("what was learnt: %w", err)
 		}
 	}
@@ -67,7 +61,7 @@ func (l *learntTraces) open(state string) error {
 
 func (l *learntTraces) path(dataset string) string { return filepath.Join(l.dir, dataset+learntSuffix) }
 
-func (l *learntTraces) read(dataset string) error {
+func (l *learntTraces) read(dataset string, into map[string]learntTrace) error {
 	path := l.path(dataset)
 	text, err := readBounded(path, maxLearntFile)
 	if err != nil {
@@ -77,12 +71,12 @@ func (l *learntTraces) read(dataset string) error {
 	if err == nil {
 		info, err := os.Stat(path)
 		if err == nil {
-			l.mu.of[dataset] = learntTrace{t, t.Graph(), info.ModTime()}
+			into[dataset] = learntTrace{t, t.Graph(), info.ModTime()}
 		}
 		return err
 	}
 	aside := strings.TrimSuffix(path, learntSuffix) + ".damaged"
-	l.mu.damaged = append(l.mu.damaged, fmt.Errorf("what was learnt for %s is not known any more: %s %w: %w; learn it again with: rankfs trace learn",
+	l.damaged = append(l.damaged, fmt.Errorf("what was learnt for %s is not known any more: %s %w: %w; learn it again with: rankfs trace learn",
 		dataset, aside, meta.ErrCorrupt, err))
 	return os.Rename(path, aside)
 }
@@ -108,48 +102,42 @@ func decodeLearnt(text string) (t trace.Trace, err error) {
 	return t, nil
 }
 
-// find is the trace that is kept for a dataset.
-func (l *learntTraces) find(dataset string) (found learntTrace, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found, ok = l.mu.of[dataset]
-	return found, ok
-}
-
 func (l *learntTraces) keep(dataset string, t trace.Trace) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, again := l.mu.of[dataset]; !again && len(l.mu.of) >= maxLearnt {
-		return meta.Worded(meta.ErrNoSpace, "learn for %s: something is kept for %d datasets already; see: rankfs trace ls", dataset, maxLearnt)
-	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
-		return fmt.Errorf("learn for %s: %w", dataset, err)
-	}
-	if err := durable.WriteFile(l.path(dataset), []byte(encodeLearnt(&t)), 0o600); err != nil {
-		return fmt.Errorf("learn for %s: %w", dataset, err)
-	}
-	l.mu.of[dataset] = learntTrace{t, t.Graph(), time.Now()}
-	return nil
+	return l.change(func(of map[string]learntTrace) error {
+		if _, again := of[dataset]; !again && len(of) >= maxLearnt {
+			return meta.Worded(meta.ErrNoSpace, "learn for %s: something is kept for %d datasets already; see: rankfs trace ls", dataset, maxLearnt)
+		}
+		if err := os.MkdirAll(l.dir, 0o700); err != nil {
+			return fmt.Errorf("learn for %s: %w", dataset, err)
+		}
+		if err := l.write(l.path(dataset), []byte(encodeLearnt(&t)), 0o600); err != nil {
+			return fmt.Errorf("learn for %s: %w", dataset, err)
+		}
+		of[dataset] = learntTrace{t, t.Graph(), time.Now()}
+		return nil
+	})
 }
 
 func (l *learntTraces) remove(dataset string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.mu.of[dataset]; !ok {
-		return fmt.Errorf("trace for %s %w; see: rankfs trace ls", dataset, meta.ErrNotExist)
+	err := l.change(func(of map[string]learntTrace) error {
+		if _, ok := of[dataset]; !ok {
+			return fmt.Errorf("trace for %s %w; see: rankfs trace ls", dataset, meta.ErrNotExist)
+		}
+		if err := os.Remove(l.path(dataset)); err != nil {
+			return fmt.Errorf("forget the trace for %s: %w", dataset, err)
+		}
+		delete(of, dataset)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if err := os.Remove(l.path(dataset)); err != nil {
-		return fmt.Errorf("forget the trace for %s: %w", dataset, err)
-	}
-	delete(l.mu.of, dataset)
 	return durable.SyncDir(l.dir)
 }
 
 // warnings are why traces were lost, if any were.
 func (l *learntTraces) warnings() (all []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, err := range l.mu.damaged {
+	for _, err := range l.damaged {
 		all = append(all, meta.Plain(err))
 	}
 	return all

@@ -52,8 +52,8 @@ func TestLearnt(t *testing.T) {
 	if found, ok := l.find("d7"); !ok || found.trace.View != "other" || found.graph == nil || found.trace.Opens() != 24 {
 		t.Errorf("after a restart %+v", found)
 	}
-	if _, ok := l.find("d8"); ok || len(l.mu.of) != maxLearnt-1 {
-		t.Errorf("after a restart there are %d", len(l.mu.of))
+	if _, ok := l.find("d8"); ok || len(l.all()) != maxLearnt-1 {
+		t.Errorf("after a restart there are %d", len(l.all()))
 	}
 }
 
@@ -79,8 +79,8 @@ func TestDamagedLearnt(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := newLearnt(t, dir)
-		if w := l.warnings(); len(w) != 1 || !strings.Contains(w[0], "d.damaged is corrupt") || len(l.mu.of) > 0 {
-			t.Errorf("%s: %v, %v", name, w, l.mu.of)
+		if w := l.warnings(); len(w) != 1 || !strings.Contains(w[0], "d.damaged is corrupt") || len(l.all()) > 0 {
+			t.Errorf("%s: %v, %v", name, w, l.all())
 		}
 		if kept, err := os.ReadFile(filepath.Join(dir, "traces", "d.damaged")); err != nil || !bytes.Equal(kept, text) {
 			t.Errorf("%s: what was set aside is not what was there: %v", name, err)

@@ -5,26 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"rankfs/meta/durable"
 )
 
 // Registrations say of each dataset for which something is kept when it was registered,
 // in a file too: another may come to have its name, also while this node is down.
-//
-// The lock is held for a whole change, the writing of the file included: changes are
-// made by hand, one at a time.
 type registrations struct {
-	path string
-
-	mu struct {
-		sync.Mutex
-		at map[string]time.Time // by the dataset's name
-	}
+	path              string
+	*table[time.Time] // by the dataset's name
 }
 
 const maxRegistrations = 1 << 20 // bytes of the file: more than there are pins and traces
@@ -37,37 +26,30 @@ func (r *registrations) open(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("for which datasets something is kept: %w", err)
 	}
-	if json.Unmarshal(text, &r.mu.at) != nil || r.mu.at == nil {
-		r.mu.at = make(map[string]time.Time)
+	var at map[string]time.Time
+	if json.Unmarshal(text, &at) != nil || at == nil {
+		at = make(map[string]time.Time)
 	}
+	r.table = newTable(at)
 	return nil
-}
-
-func (r *registrations) find(dataset string) (at time.Time, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at, known = r.mu.at[dataset]
-	return at, known
 }
 
 // set notes when the dataset was registered for which something is kept; zero: nothing is.
 func (r *registrations) set(dataset string, at time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.mu.at[dataset].Equal(at) {
+	return r.change(func(all map[string]time.Time) error {
+		if all[dataset].Equal(at) {
+			return nil
+		}
+		if all[dataset] = at; at.IsZero() {
+			delete(all, dataset)
+		}
+		text, err := json.Marshal(all)
+		if err == nil {
+			err = r.write(r.path, text, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("note what is kept for dataset %s: %w", dataset, err)
+		}
 		return nil
-	}
-	all := maps.Clone(r.mu.at)
-	if all[dataset] = at; at.IsZero() {
-		delete(all, dataset)
-	}
-	text, err := json.Marshal(all)
-	if err == nil {
-		err = durable.WriteFile(r.path, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("note what is kept for dataset %s: %w", dataset, err)
-	}
-	r.mu.at = all
-	return nil
+	})
 }

@@ -36,14 +36,12 @@ func (n *traces) tellCache() {
 
 // Traces are the traces that are kept, in the order of their datasets' names.
 func (n *traces) Traces() []control.Trace {
-	n.learnt.mu.Lock()
-	all := make([]control.Trace, 0, len(n.learnt.mu.of))
-	for dataset, l := range n.learnt.mu.of {
-		all = append(all, l.describe(dataset))
-	}
-	n.learnt.mu.Unlock()
-	for i := range all {
-		all[i].ViewName = control.NameOf(n.Views.Called(all[i].View))
+	learnt := n.learnt.all()
+	all := make([]control.Trace, 0, len(learnt))
+	for dataset, l := range learnt {
+		t := l.describe(dataset)
+		t.ViewName = control.NameOf(n.Views.Called(t.View))
+		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b control.Trace) int { return cmp.Compare(a.Dataset, b.Dataset) })
 	return all

@@ -53,12 +53,14 @@ func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (contro
 	if err := v.Of().Changed(ctx); err != nil {
 		return control.CachePin{}, fmt.Errorf("pin %s: %w", r.View, err)
 	}
-	p := v.Batches()
-	all, kind := cachedAs(p)
 	if err := n.registered.set(v.Of().Name, v.Of().Created); err != nil {
 		return control.CachePin{}, err
 	}
-	was, err := n.pins.set(v.Key(), at, all)
+	_, kind := cachedAs(v.Batches())
+	was, err := n.pins.set(v.Key(), at)
+	if err == nil {
+		n.restorePin(v.Key()) // it may have been settled or refreshed meanwhile
+	}
 	return control.CachePin{
 		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was], TooLarge: n.tooLarge(v),
 		Once: kind == control.Batches && v.Asked().Order.Kind != meta.OrderNone,
@@ -68,11 +70,11 @@ func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (contro
 // unpin ends a pin, even of a dataset that does not exist any more.
 func (n *slabs) unpin(name string) (control.CachePin, error) {
 	is := control.NameOf(n.Views.Called(name))
-	if n.pins.find(is.Full) == nil {
+	if _, ok := n.pins.find(is.Full); !ok {
 		_, _, err := n.Views.Resolve(name)
 		return control.CachePin{}, cmp.Or(err, fmt.Errorf("pin of %s %w", is.View, meta.ErrNoPin))
 	}
-	was, err := n.pins.set(is.Full, policy.Source, nil)
+	was, err := n.pins.set(is.Full, policy.Source)
 	return control.CachePin{ViewName: is, Kind: control.Batches, Was: tierNames[was]}, err
 }
 
@@ -81,16 +83,22 @@ func (n *slabs) tooLarge(v *views.View) string {
 	return n.Views.Memory.TooLarge(v.Asked(), v.Of().Version)
 }
 
-// RestorePins opens each pinned view, so that the cache knows which series name its
-// batches and drops none of them before a reader opens one.
+// RestorePins opens each pinned view, so that the cache drops none of its batches before
+// a reader opens one.
 func (n *slabs) RestorePins(ctx context.Context) {
 	for _, view := range n.pins.names() {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, err := n.Views.Open(view); err != nil {
-			n.Log.Warn("a pinned view cannot be opened", "view", view, "cause", err)
-		}
+		n.restorePin(view)
+	}
+}
+
+// restorePin opens a pinned view, so that the pins meet it as it is now: before, it is not
+// known which series name its batches.
+func (n *slabs) restorePin(view string) {
+	if _, err := n.Views.Open(view); err != nil {
+		n.Log.Warn("a pinned view cannot be opened", "view", view, "cause", err)
 	}
 }
 
