@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,22 +70,22 @@ func TestADirectoryThatIsGone(t *testing.T) {
 
 // The directory of a node is of one daemon.
 func TestTwoDaemons(t *testing.T) {
-	at, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	d, err := Open(at, 1<<20, "00000000000000aa", log)
+	at, note, log := t.TempDir(), filepath.Join(t.TempDir(), "note"), slog.New(slog.DiscardHandler)
+	d, err := Open(at, 1<<20, self, note, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(at, 1<<20, "00000000000000aa", log); !errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), "a rankfs that has the id of this node, 00000000000000aa, uses it; unmount that") {
+	if _, err := Open(at, 1<<20, self, note, log); !errors.Is(err, meta.ErrBusy) || !strings.Contains(err.Error(), "a rankfs that has the id of this node, 00000000000000aa, uses it; unmount that") {
 		t.Errorf("two have one: %v", err)
 	}
-	other, err := Open(at, 1<<20, "00000000000000bb", log)
+	other, err := Open(at, 1<<20, "00000000000000bb", note+"-of-another", log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(other.Close(), d.Close()); err != nil {
 		t.Error(err)
 	}
-	if d, err = Open(at, 1<<20, "00000000000000aa", log); err != nil {
+	if d, err = Open(at, 1<<20, self, note, log); err != nil {
 		t.Fatal(err)
 	}
 	d.Close()

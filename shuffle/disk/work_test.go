@@ -16,7 +16,7 @@ import (
 
 func newDisk(t *testing.T, log *slog.Logger) *Disk {
 	t.Helper()
-	d, err := Open(t.TempDir(), 1<<20, "00000000000000aa", log)
+	d, err := Open(t.TempDir(), 1<<20, self, filepath.Join(t.TempDir(), "note"), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +25,7 @@ import (
 func BenchmarkTake(b *testing.B) {
 	log, used := slog.New(slog.DiscardHandler), new(access.Names)
 	used.Init(0)
-	d, err := disk.Open(b.TempDir(), 1<<40, "00000000000000aa", log)
+	d, err := disk.Open(b.TempDir(), 1<<40, "00000000000000aa", filepath.Join(b.TempDir(), "note"), log)
 	if err != nil {
 		b.Fatal(err)
 	}

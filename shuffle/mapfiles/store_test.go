@@ -34,7 +34,7 @@ func onDisk(t *testing.T, bytes int64, log *slog.Logger) *Files {
 // onDiskOf is onDisk with so many bytes of memory.
 func onDiskOf(t *testing.T, bytes, ram int64, log *slog.Logger) *Files {
 	t.Helper()
-	d, err := disk.Open(t.TempDir(), bytes, "00000000000000aa", log)
+	d, err := disk.Open(t.TempDir(), bytes, "00000000000000aa", filepath.Join(t.TempDir(), "note"), log)
 	if err != nil {
 		t.Fatal(err)
 	}

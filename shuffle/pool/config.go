@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"rankfs/meta"
 	"rankfs/meta/wire"
+	"rankfs/shuffle/disk"
 	"rankfs/shuffle/placement"
 )
 
@@ -36,10 +38,19 @@ type Disk struct {
 	Bytes int64
 }
 
-// Try says why the directory could not be made now, if it is not there, and makes nothing.
-func (d Disk) Try() error {
-	if err := cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir)); err != nil {
+// Try says why the directory could not be opened now, or made if it is not there, by a pool whose own
+// directory is dir, and makes nothing.
+func (d Disk) Try(dir string) error {
+	err := disk.Known(d.Dir, note(dir))
+	if err == nil {
+		err = cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir))
+	}
+	if err != nil {
 		return fmt.Errorf("directory of the shuffle pool, %s: %w", d.Dir, err)
 	}
 	return nil
 }
+
+// note is where the pool notes which directory on a disk it has, among those of jobs in its own: by a name
+// that "umount *" there passes over.
+func note(dir string) string { return filepath.Join(dir, ".disk") }

@@ -46,7 +46,7 @@ func (l *local) open() error {
 	}
 	if d := l.config.Disk; d != (Disk{}) {
 		var err error
-		if l.disk, err = disk.Open(d.Dir, d.Bytes, l.config.Cluster.Self(), l.config.Log); err != nil {
+		if l.disk, err = disk.Open(d.Dir, d.Bytes, l.config.Cluster.Self(), note(l.config.Dir), l.config.Log); err != nil {
 			return err
 		}
 	}

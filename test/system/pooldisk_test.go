@@ -304,6 +304,81 @@ func TestADirectoryOfThePoolIsInUse(t *testing.T) {
 	eventually.Within(t, waitTime, "no file system of the job is left", func() bool { return len(mountsBelow(n.state)) == 0 })
 }
 
+// A disk of the pool that is not mounted when a daemon begins is not taken for one on which no map is left:
+// the mount is refused, with what to do, and nothing is made at the mount point, also where a daemon of the
+// release before has begun without the disk. Once that is mounted all maps are there; and so it is when it
+// fails in turn. Only if a person says so the node begins anew without it.
+func TestADiskOfThePoolIsNotMounted(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	disk := newDisk(t, n, 24)
+	options, mount := []string{"--pool-ram", "16MiB", "--pool-nvme", disk + ":16MiB"}, func() { sh(t, `mount -o loop "$1.img" "$1"`, disk) }
+	n.startPool(options...)
+	note, stage := n.state+"/pool/.disk", n.mount+"/shuffle/job/s"
+	commit := func(i int) (sum string) {
+		return sh(t, `yes "words $2" | head -c 300000 >"$1/.map-00000$2.0"; sha256sum <"$1/.map-00000$2.0"; mv "$1/.map-00000$2.0" "$1/map-00000$2"`, stage, fmt.Sprint(i))
+	}
+	sh(t, `mkdir -p "$1"; echo 'maps=3 copies=1 ack=durable' >"$1/spec"`, stage)
+	want := commit(0)
+	unmount := func() {
+		n.forgetMemory()
+		sh(t, `umount "$1"`, disk)
+	}
+	refused := func(is string, args ...string) {
+		t.Helper()
+		below := sh(t, `find "$1" | sort`, disk)
+		r := n.refused(append(args, options...)...)
+		for _, words := range []string{disk, "mount its disk first", "rm " + note} {
+			if r.code != 3 || !strings.Contains(r.err, words) {
+				t.Errorf("%s: %v, want exit 3 and %q", is, r, words)
+			}
+		}
+		if left := mountsBelow(n.state); len(left) > 0 {
+			t.Errorf("%s: it was refused, and left %v", is, left)
+		}
+		if left := sh(t, `find "$1" | sort`, disk); left != below {
+			t.Errorf("%s: it was refused, and at the mount point there is\n%s, and was\n%s", is, left, below)
+		}
+	}
+	for i, is := range []string{"nothing is at the mount point", "the release before has begun there"} {
+		if i == 0 {
+			n.stop()
+			unmount()
+			refused(is, "--private")
+		} else {
+			n.Kill()
+			n.ok("umount", n.mount)
+			unmount()
+			id := strings.TrimSpace(sh(t, `cat "$1/node"`, n.state))
+			sh(t, `mkdir -p "$1/1"; touch "$1/.lock"`, disk+"/pool-"+id)
+			refused(is, "--background")
+			sh(t, `rm -r "$1"`, disk+"/pool-"+id)
+		}
+		mount()
+		n.start(options...)
+		if got := sh(t, `for m in "$1"/map-*; do sha256sum <"$m"; done`, stage); got != want {
+			t.Errorf("%s, and when the disk is mounted its maps are %q, want %q", is, got, want)
+		}
+		want += commit(i + 1)
+	}
+	if got := sh(t, `head -c 300000 "$1/part-000000" | sha256sum; tail -c 300000 "$1/part-000000" | sha256sum`, stage); !strings.HasPrefix(want, got[:len(got)/2]) || !strings.HasSuffix(want, got[len(got)/2:]) {
+		t.Errorf("in the end the part has %q, want of %q the first and the last", got, want)
+	}
+	if n := n.logged("is lost on this node"); n > 0 {
+		t.Errorf("the log says of %d maps that they are lost", n)
+	}
+	n.stop()
+	unmount()
+	sh(t, `rm "$1"`, note)
+	n.start(options...)
+	eventually.Within(t, waitTime, "the maps are given up", func() bool { return n.logged("is lost on this node") == 3 })
+	sh(t, `rm -r "$1"/shuffle/job`, n.mount)
+	eventually.Within(t, waitTime, "no file system of the job is left", func() bool { return len(mountsBelow(n.state)) == 0 })
+	n.stop()
+	mount()
+	refused("the node has begun anew without it")
+}
+
 // forgetMemory takes away what the pool of a daemon that has ended had in memory, as the host's end
 // would.
 func (n *node) forgetMemory() {

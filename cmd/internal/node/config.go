@@ -73,7 +73,7 @@ func (c Config) Check() error {
 func (c Config) try() error {
 	err := disks.Config{Dirs: c.NVMe}.Try()
 	if err == nil && c.PoolNVMe.Path != "" {
-		err = pool.Disk{Dir: c.PoolNVMe.Path}.Try()
+		err = pool.Disk{Dir: c.PoolNVMe.Path}.Try(c.pool())
 	}
 	if err == nil && c.PoolRAM > 0 {
 		err = access.TryLeases()
@@ -123,6 +123,9 @@ func (c Config) belongs() (a *trust.Authority, token trust.Token, err error) {
 
 // trust is the directory of the authority, and of what this node proves itself by.
 func (c Config) trust() string { return filepath.Join(c.State, "trust") }
+
+// pool is the directory of what the shuffle pool has of its own.
+func (c Config) pool() string { return filepath.Join(c.State, "pool") }
 
 // indexing is the directory of what is found for indexes, of this node and of others.
 func (c Config) indexing() string { return filepath.Join(c.State, "indexing") }

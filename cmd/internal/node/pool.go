@@ -17,7 +17,7 @@ import (
 func (n *node) newPool() *pool.Pool {
 	c, m := n.config, n.member
 	return pool.New(pool.Config{
-		Dir: filepath.Join(c.State, "pool"), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
+		Dir: c.pool(), RAM: c.PoolRAM, Used: func(bytes int64) { n.cache.Yield(bytes) },
 		Guest: c.PoolGuest,
 		Disk:  pool.Disk{Dir: c.PoolNVMe.Path, Bytes: c.PoolNVMe.Bytes}, State: m.machine, Cluster: m.group, Member: m.group,
 		Wire: m.wire, Log: c.Log,
