@@ -83,6 +83,8 @@ func unmade(path string, err error) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s %w: mount its disk first, or make it with: mkdir -p %[1]s", filepath.Dir(path), ErrNotExist)
+	case errors.Is(err, unix.EROFS): // another one would be without what this has
+		return Worded(err, "%s; have that take writes, or name a directory that this user can make and write to", WhyNot(err))
 	case Impossible(err):
 		err = Worded(ErrInvalid, "%w", err)
 	}

@@ -200,7 +200,7 @@ func TestTry(t *testing.T) {
 		{"one and what is not there", []string{dir + "/disk", dir + "/none/one"}, []string{"/none/one: " + dir + "/none does not exist"}, meta.ErrNotExist},
 		{"one and a file", []string{dir + "/disk", dir + "/file"}, []string{"/file: it is below a file, or not a directory; name a directory"}, meta.ErrInvalid},
 		{"one and links in a circle", []string{dir + "/circle", dir + "/disk"}, []string{"/circle: its symbolic links lead in a circle; name a directory"}, meta.ErrInvalid},
-		{"one and what is read-only", []string{dir + "/disk", readOnly}, []string{"/mnt: it is on a read-only file system; name a directory"}, unix.EROFS},
+		{"one and what is read-only", []string{dir + "/disk", readOnly}, []string{"/mnt: it is on a read-only file system; have that take writes, or name a directory"}, unix.EROFS},
 		{"two", []string{dir + "/file", dir + "/disk", readOnly}, []string{"/file: ", "/mnt: "}, unix.EROFS},
 		{"one by two names", []string{dir + "/disk", dir + "/link"}, []string{dir + "/link: it is " + dir + "/disk by another name: give it once, with one budget"}, meta.ErrInvalid},
 		{"one to be made, by two names", []string{dir + "/disk/new", dir + "/link/new"}, []string{dir + "/link/new: it is " + dir + "/disk/new by another name"}, meta.ErrInvalid},
