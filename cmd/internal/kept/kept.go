@@ -27,10 +27,10 @@ func New(c Config) *Kept {
 }
 
 // Start takes the cache, and reads the pins and traces of an earlier daemon. Until ctx is
-// done warm-ups may go on in the background. Memory describes the tier of that name.
-func (k *Kept) Start(ctx context.Context, c *cache.Cache, memory func(cache.TierStats) control.Tier) (err error) {
+// done warm-ups may go on in the background.
+func (k *Kept) Start(ctx context.Context, c *cache.Cache, m Memory) (err error) {
 	n := k.slabs.shared
-	n.cache, n.memory, k.ctx = c, memory, ctx
+	n.cache, n.memory, k.ctx = c, m, ctx
 	if k.pins, err = openCachePins(n.Dir, c.Pin); err != nil {
 		return err
 	}

@@ -5,13 +5,15 @@ import (
 
 	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/cache/pressure"
 	"rankfs/cmd/internal/control"
 	"rankfs/meta"
 )
 
 // tiers are where batches are, the fastest first.
 func (n *slabs) tiers(c cache.Stats) []control.Tier {
-	all := []control.Tier{n.memory(c.RAM)}
+	allowed, seen, fault := n.memory.Allowance()
+	all := []control.Tier{ramTier(n.RAM, c.RAM, allowed, seen, fault)}
 	if p := c.Packed; p.Slabs > 0 {
 		all = append(all, control.Tier{
 			Name: "packed", Where: "in ram, of its budget", Budget: c.RAM.Budget, Used: p.Used, Slabs: p.Slabs, State: "ok", Damaged: p.Damaged,
@@ -21,6 +23,21 @@ func (n *slabs) tiers(c cache.Stats) []control.Tier {
 		all = append(all, nvmeTier(d, emptyDisk(d, c.Evicted, n.cache.Policy())))
 	}
 	return all
+}
+
+// ramTier is the tier of memory: with its whole budget, and how much of that is allowed now, if
+// it is less, and not only as jobs of the pool have the rest.
+func ramTier(budget int64, is cache.TierStats, allowed pressure.Allowance, seen pressure.Sample, fault error) control.Tier {
+	t := control.Tier{
+		Name: "ram", Where: "private tmpfs", Budget: budget, Used: is.Used, Dying: is.Dying, Slabs: is.Slabs, State: "ok",
+	}
+	switch {
+	case fault != nil:
+		t.State = fmt.Sprintf("not watched: %v", fault)
+	case allowed.Bytes < budget && allowed.Bytes <= is.Budget:
+		t.State = fmt.Sprintf("%d MiB allowed: memory is short: %v", is.Budget>>20, seen)
+	}
+	return t
 }
 
 func nvmeTier(d disks.Stats, empty string) control.Tier {

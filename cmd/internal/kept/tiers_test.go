@@ -4,8 +4,34 @@ import (
 	"errors"
 	"testing"
 
+	"rankfs/cache"
 	"rankfs/cache/disks"
+	"rankfs/cache/pressure"
 )
+
+// Of memory it is said that it is short where that, and not a pool beside it, leaves the cache
+// less than its budget.
+func TestTierOfMemory(t *testing.T) {
+	seen := pressure.Sample{Group: pressure.Group{Name: "job", Limit: 512 << 20, Used: 500 << 20}}
+	for name, tt := range map[string]struct {
+		budget, allowed int64 // MiB, of the tier with the pool, and by what was seen
+		fault           error
+		want            string
+	}{
+		"all of it":                      {64, 64, nil, "ok"},
+		"memory is short":                {48, 48, nil, "48 MiB allowed: memory is short: " + seen.String()},
+		"jobs of the pool have it":       {40, 48, nil, "ok"},
+		"nothing is known of memory":     {64, 64, errors.New("no such file"), "not watched: no such file"},
+		"nothing is known since a while": {48, 48, errors.New("no such file"), "not watched: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ramTier(64<<20, cache.TierStats{Budget: tt.budget << 20, Used: 7}, pressure.Allowance{Bytes: tt.allowed << 20}, seen, tt.fault)
+			if got.State != tt.want || got.Budget != 64<<20 || got.Used != 7 {
+				t.Errorf("got %+v, want that it is %q", got, tt.want)
+			}
+		})
+	}
+}
 
 func TestEmptyDisk(t *testing.T) {
 	const unworthy = "the policy mckp found no batch worth writing: what left memory is not read again, or its source is as fast; see --nvme in man rankfs"

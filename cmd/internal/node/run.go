@@ -120,7 +120,7 @@ func (n *node) build(socket string) (err error) {
 	n.readers = dispatch.NewReaders(m.group, m.machine)
 	n.views = n.newViews(sizes)
 	n.kept = kept.New(kept.Config{
-		Dir: c.State, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
+		Dir: c.State, RAM: c.RAMBytes, HasNVMe: len(c.NVMe) > 0, Catalog: n.catalog, Views: n.views, Owners: m.owners, Log: c.Log,
 	})
 	n.admin = n.newAdmin(socket)
 	n.tree = fs.New(fs.Config{
@@ -212,9 +212,9 @@ func (n *node) start(leader *dispatch.Leader) error {
 	if err := m.offer(store{n.views.Server(), n.catalog}, finder.Find, n.pool); err != nil {
 		return err
 	}
-	memory := watchMemory(n.config, n.cache)
+	memory, watch := watchMemory(n.config, n.cache)
 	n.admin.Start(n.tree, m.server)
-	if err := n.kept.Start(ctx, n.cache, memory.tier); err != nil {
+	if err := n.kept.Start(ctx, n.cache, memory); err != nil {
 		return err
 	}
 	n.views.Start(ctx, n.cache, n.kept)
@@ -227,7 +227,7 @@ func (n *node) start(leader *dispatch.Leader) error {
 	n.catalog.Retain() // now that the disk is ours
 	leader.Start(dispatch.Config{Group: m.group, Machine: m.machine, Units: n.views.Units, Log: n.config.Log})
 	for _, task := range []func(context.Context){
-		n.env.Pool.KeepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, memory.follow, n.kept.RestorePins, leader.Follow, n.retire,
+		n.env.Pool.KeepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, watch, n.kept.RestorePins, leader.Follow, n.retire,
 	} {
 		n.tasks.Go(func() { task(ctx) })
 	}
