@@ -52,7 +52,7 @@ func chunked(t *testing.T, o *plan.Owners, chunks, lines int) *Version {
 	must(b.Commit(version))
 	v, err := Open(path+".index", Config{Source: "file:" + path, Hash: fmt.Sprintf("%064d", 7), Owners: o, Origin: o.Self})
 	must(err)
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	v.Source.Remote = true
 	return v
 }

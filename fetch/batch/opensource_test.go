@@ -41,7 +41,7 @@ func TestOwnersAreKnownWhileTheSourceIsAttached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	attached := make(chan struct{})
 	go func() {
 		defer close(attached)
@@ -91,7 +91,7 @@ func TestAReadNoticesAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	data, err := v.Source.Data(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAReadNoticesAChange(t *testing.T) {
 		return data.Read(ctx, []index.Extent{e}, make([]byte, e.Len))
 	}
 
-	begun := v.Source.Opened.stale.Load() // by a look that takes until after the read
+	begun := v.Source.opened.stale.Load() // by a look that takes until after the read
 	put("1", "two")
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -117,17 +117,17 @@ func TestAReadNoticesAChange(t *testing.T) {
 	if v.Source.Stale() == nil {
 		t.Error("it is not known what a read found")
 	}
-	if v.Source.Opened.note(begun, nil); v.Source.Stale() == nil {
+	if v.Source.opened.note(begun, nil); v.Source.Stale() == nil {
 		t.Error("it is forgotten for a look that began earlier")
 	}
-	first := v.Source.Opened.stale.Load()
+	first := v.Source.opened.stale.Load()
 	if err := read(t.Context(), 1); !errors.Is(err, meta.ErrStale) {
 		t.Errorf("the next read ends with %v", err)
 	}
-	if v.Source.Opened.note(first, nil); v.Source.Stale() == nil {
+	if v.Source.opened.note(first, nil); v.Source.Stale() == nil {
 		t.Error("it is forgotten for a look that began between two reads")
 	}
-	if v.Source.Opened.note(v.Source.Opened.stale.Load(), nil); v.Source.Stale() != nil {
+	if v.Source.opened.note(v.Source.opened.stale.Load(), nil); v.Source.Stale() != nil {
 		t.Errorf("a later look found it as it was, and it is said that %v", v.Source.Stale())
 	}
 }

@@ -44,7 +44,7 @@ func remote(t *testing.T, o *plan.Owners, records uint64, chunks ...[]string) *V
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	return v
 }
 

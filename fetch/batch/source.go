@@ -20,10 +20,10 @@ import (
 // attached source ever changes. A Source may be used concurrently.
 type Source struct {
 	Remote bool // the bytes are on hosts that the index names
-	Opened *OpenSource
 	URI    string
 	copied bool // one node of the cluster has them on its disk as a whole
 	whole  bool // some of a chunk costs about as much as all of it
+	opened *OpenSource
 
 	env    *fetch.Env
 	origin string // the node that indexed it
@@ -36,7 +36,7 @@ func newSource(x *index.Index, id peers.ID, c Config) Source {
 	u, _ := uri.Parse(cmp.Or(c.Root, c.Source)) // one that cannot be read has no traits, and attaching says why
 	s := Source{
 		Remote: u.Remote(), copied: u.Copied(), whole: u.Whole(),
-		URI: c.Source, env: c.Env, Opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
+		URI: c.Source, env: c.Env, opened: &OpenSource{index: x}, origin: c.Origin, owners: c.Owners, seed: plan.Seed(id),
 	}
 	if s.asked = newStaleCheck(nil); c.Ask != nil {
 		s.asked.ask = func(ctx context.Context, node string) error {
@@ -79,13 +79,13 @@ func (s *Source) Reach(ctx context.Context, account *stall.Open) error {
 // source is no longer what was indexed, or meta.ErrUnavailable if it lies on a node that is
 // down. It asks no other node.
 func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
-	known := s.Opened.stale.Load()
-	d, err := s.Opened.found()
+	known := s.opened.stale.Load()
+	d, err := s.opened.found()
 	if d == nil && err == nil {
 		if owner := s.Elsewhere(); owner != "" && s.copied {
 			return nil, fmt.Errorf("%w: it is node %s; see: rankfs node ls", errCopyOwner, owner)
 		}
-		d, err = s.Opened.attach(ctx, s.URI, s.env, s.holder)
+		d, err = s.opened.attach(ctx, s.URI, s.env, s.holder)
 		if node := s.away(); node != "" && errors.Is(err, meta.ErrStale) && !errors.Is(err, ErrRemoved) {
 			if err := s.asked.said(node); err != nil {
 				return nil, err
@@ -96,7 +96,7 @@ func (s *Source) Data(ctx context.Context) (*fetch.Dataset, error) {
 	if err == nil {
 		err = d.Check(ctx)
 	}
-	s.Opened.note(known, err)
+	s.opened.note(known, err)
 	if err == nil {
 		s.asked.forget()
 	}
@@ -128,14 +128,14 @@ func (s *Source) Stale() error {
 	if owner := s.holder(); owner != "" {
 		return s.asked.said(owner)
 	}
-	if err := s.Opened.stale.Load(); err != nil {
+	if err := s.opened.stale.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
 // Attached is Data without a check, and nil if no byte was asked for yet.
-func (s *Source) Attached() *fetch.Dataset { return s.Opened.attached() }
+func (s *Source) Attached() *fetch.Dataset { return s.opened.attached() }
 
 // NeedsCopy reports whether this node may need a copy of the source: it has it, or no other
 // node does.

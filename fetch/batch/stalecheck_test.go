@@ -185,7 +185,7 @@ func elsewhere(t *testing.T, source string, ask Ask) (v *Version, o *plan.Owners
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	return v, o
 }
 
@@ -284,7 +284,7 @@ func TestRemovedWhereTheSourceIsNot(t *testing.T) {
 		if err := open(t, v); err != nil {
 			t.Errorf("%s: %v", source, err)
 		}
-		v.Source.Opened.Remove()
+		v.Opened().Remove()
 		if err := open(t, v); !errors.Is(err, ErrRemoved) {
 			t.Errorf("%s, removed: %v", source, err)
 		}

@@ -51,9 +51,12 @@ func Open(path string, c Config) (*Version, error) {
 	}
 	v.Source = newSource(x, v.ID, c)
 	v.Plans = plan.NewVersion(x, v.ID)
-	runtime.AddCleanup(v, func(s *OpenSource) { s.Close() }, v.Source.Opened)
+	runtime.AddCleanup(v, func(s *OpenSource) { s.Close() }, v.Source.opened)
 	return v, nil
 }
+
+// Opened is what has to be closed of the version, and does not keep that in memory.
+func (v *Version) Opened() *OpenSource { return v.Source.opened }
 
 // ReadBy notes the plan by which ranks read the chunks now. A chunk that is fetched
 // ahead for this plan serves the batches of other nodes too.

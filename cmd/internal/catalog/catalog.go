@@ -174,14 +174,14 @@ func (c *Catalog) replace(name string, d *Dataset) {
 		delete(c.mu.byName, name)
 	}
 	if old != nil {
-		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.Version.Source.Opened)
+		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.Version.Opened())
 	}
 	c.mu.Unlock()
 	if old != nil {
 		c.loose = true
-		old.Version.Source.Opened.Remove()
+		old.Version.Opened().Remove()
 		c.config.Drop(name)
-		c.detach(name, old.Version.Source.Opened)
+		c.detach(name, old.Version.Opened())
 	}
 	switch {
 	case d == nil:
@@ -263,7 +263,7 @@ func (c *Catalog) Close() error {
 	all := slices.Clone(c.mu.removed)
 	c.mu.Unlock()
 	for _, d := range c.List() {
-		all = append(all, d.Version.Source.Opened)
+		all = append(all, d.Version.Opened())
 	}
 	var errs []error
 	for _, s := range all {

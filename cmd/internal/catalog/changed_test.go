@@ -45,7 +45,7 @@ func TestWhoSaysThatASourceChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { v.Source.Opened.Close() })
+		t.Cleanup(func() { v.Opened().Close() })
 		c := &Catalog{}
 		c.mu.byName = map[string]*Dataset{"d": {Version: v}}
 		return c

@@ -32,7 +32,7 @@ func viewOf(t *testing.T, fill func(*index.Builder, uint32)) *View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { of.Source.Opened.Close() })
+	t.Cleanup(func() { of.Opened().Close() })
 	v := &View{dataset: &catalog.Dataset{Version: of}}
 	v.assigned.Store(&assignment{host: "me.example.com", Batches: &Batches{Batches: &batch.Batches{Version: of}}})
 	return v

@@ -73,7 +73,7 @@ func hangs(t *testing.T, k *catalogtest.Cluster) (d *catalog.Dataset, asked <-ch
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { v.Source.Opened.Close() })
+	t.Cleanup(func() { v.Opened().Close() })
 	return &catalog.Dataset{Registration: catalog.Registration{Name: "slow"}, Version: v}, began, func() { close(end) }
 }
 
@@ -116,7 +116,7 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	others.Go(func() { chunk(0) })
 	<-asked
 	attached := d.Version.Source.Attached()
-	others.Go(func() { d.Version.Source.Opened.Remove() })
+	others.Go(func() { d.Version.Opened().Remove() })
 	eventually.True(t, "it is removed", func() bool { return errors.Is(attached.Read(t.Context(), nil, nil), meta.ErrStale) })
 
 	within(t, "a chunk of the dataset that is removed", func() error {
