@@ -11,6 +11,8 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"rankfs/fs/device"
 )
 
 // # poll(2)
@@ -24,8 +26,7 @@ import (
 // at each read that ends in EAGAIN.
 
 const (
-	opLookup           = 1 // of the protocol, as those that follow
-	opPoll, opLseek    = 40, 46
+	opLookup, opLseek  = 1, 46 // of the protocol, as those that follow
 	pollScheduleNotify = 1
 	notifyPoll         = 1
 
@@ -54,24 +55,24 @@ type operation struct {
 //go:linkname operations github.com/hanwen/go-fuse/v2/fuse.operationHandlers
 var operations []*operation
 
-// takePolls has POLL requests come to Lseek. The library answers ENOSYS to the
-// first, upon which the kernel never asks again; but a request for LSEEK, and
-// its answer, have the same fields of the same size. It also has a file of its own
+// takePolls has POLL requests come to Lseek, on all mounts of the process. The library
+// answers ENOSYS to the first of a mount, upon which the kernel never asks again there; but
+// a request for LSEEK, and its answer, have the same fields of the same size. It also has a file of its own
 // in each mount, any poll of which is told ENOSYS; without a name in requests for
 // LOOKUP, as far as it knows, it does not look for that file's.
 var takePolls = sync.OnceValue(func() error {
-	if len(operations) <= opLseek || operations[opPoll].name != "POLL" || operations[opLseek].name != "LSEEK" ||
+	if len(operations) <= opLseek || operations[device.OpPoll].name != "POLL" || operations[opLseek].name != "LSEEK" ||
 		operations[opLookup].name != "LOOKUP" || operations[opLookup].namesInInput != 1 {
 		return fmt.Errorf("the FUSE library has another table of operations")
 	}
-	operations[opPoll].handle = operations[opLseek].handle
+	operations[device.OpPoll].handle = operations[opLseek].handle
 	operations[opLookup].namesInInput = 0
 	return nil
 })
 
 // Lseek answers POLL: see takePolls.
 func (t *Tree) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
-	if in.Opcode != opPoll {
+	if in.Opcode != device.OpPoll {
 		return fuse.ENOSYS
 	}
 	*out = fuse.LseekOut{Offset: maskAlways}

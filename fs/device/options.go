@@ -8,6 +8,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
+// OpPoll is the number of POLL in the protocol. For the queues, package fs has such requests
+// come to the method for LSEEK, of both trees.
+const OpPoll = 40
+
 // Options are how the FUSE library serves either tree, which adds what is for it alone.
 func Options(l *slog.Logger) *fuse.MountOptions {
 	return &fuse.MountOptions{

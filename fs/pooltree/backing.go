@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"rankfs/fs/device"
 )
 
 // A backing makes files of the pool known to the kernel, for go-fuse. That takes one refusal
@@ -68,6 +70,15 @@ func (b backed) Init(s *fuse.Server) { b.backing.Server = s }
 // Flush implements fuse.RawFileSystem: there is nothing to write behind, and by this error
 // the kernel asks no more at a close.
 func (b backed) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
+
+// Lseek implements fuse.RawFileSystem. What comes here as POLL is for the queues of the other
+// tree: by this error the kernel takes all files of this mount for ready, and asks no more.
+func (b backed) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	if in.Opcode == device.OpPoll {
+		return fuse.ENOSYS
+	}
+	return b.RawFileSystem.Lseek(cancel, in, out)
+}
 
 // SetXAttr implements fuse.RawFileSystem. Of a file that takes no attribute the library says
 // that it lacks that one, at which cp -p fails: it goes without where there are none.

@@ -397,6 +397,31 @@ for other in False, True:
 	}
 }
 
+// poll(2) finds every file of the pool ready, as any regular file, also when it is asked again. On the
+// mount of datasets the kernel asks the daemon nevertheless: a queue is never ready to be written.
+func TestPollOfThePool(t *testing.T) {
+	t.Parallel()
+	n, stage := pool(t, "maps=1")
+	n.create("d", newLines(t, 10), "--ranks", "1", "--batch", "10")
+	got := sh(t, `cd "$1"
+for new in "$2" ../scratch/file ../blob/.a ../blob/.b .map-000000.0 .map-000000.1; do echo x > $new; done
+mv ../blob/.a ../blob/a; mv .map-000000.0 map-000000
+python3 -c 'import os, select, sys
+def polls(name):
+    p = select.poll()
+    p.register(os.open(name, os.O_RDONLY), 0x3ff) # all events that there are
+    return [events for _ in range(3) for _, events in p.poll(0)]
+regular, queue, *files = sys.argv[1:]
+for name in files:
+    if polls(name) != polls(regular): print(name, polls(name))
+print(polls(queue) == 3 * [select.POLLIN | select.POLLRDNORM])
+' "$2" "$3" ../scratch/file ../blob/.b ../blob/a .map-000000.1 map-000000 part-000000 part-000000.idx part-000000@maps=0-0 spec state ../hold
+`, stage, t.TempDir()+"/regular", n.path("d", "rank-0", "queue"))
+	if got != "True\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // Jobs are their owners' alone, and rm -r removes one.
 func TestJobsOfUsers(t *testing.T) {
 	t.Parallel()
