@@ -62,20 +62,17 @@ type Catalog struct {
 	config  Config
 	indexes *indexes
 
-	loose     bool           // Update has taken out a dataset, whose index and copies may go; of its goroutine
-	freed     chan struct{}  // has a token if a source was closed since, whose copies may go
-	closing   sync.WaitGroup // goroutines that close sources
-	retaining sync.Mutex     // before mu
+	loose     bool       // Update has taken out a dataset, whose index and copies may go; of its goroutine
+	endings   *endings   // of what was taken out
+	racks     racks      // as the datasets say
+	retaining sync.Mutex // before mu
 
 	mu struct {
 		sync.Mutex
 		byName   map[string]*Dataset
 		indexing map[string]bool // names for which an index is being made
 		failed   map[string]failure
-		removed  []*batch.OpenSource      // that are open still, as far as is known
-		ending   map[string]chan struct{} // by name: closed with the source of what it stood for
-		updated  chan struct{}            // closed at the next update
-		racks    *meta.Hosts[string]      // by host; nil until one is asked for
+		updated  chan struct{} // closed at the next update
 	}
 }
 
@@ -91,9 +88,9 @@ func New(c Config) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Catalog{config: c, indexes: x}
+	k := &Catalog{config: c, indexes: x, endings: newEndings(c.Log)}
 	k.mu.byName, k.mu.indexing, k.mu.failed = make(map[string]*Dataset), make(map[string]bool), make(map[string]failure)
-	k.mu.updated, k.mu.ending, k.freed = make(chan struct{}), make(map[string]chan struct{}), make(chan struct{}, 1)
+	k.mu.updated = make(chan struct{})
 	c.Env.Base = k.base
 	return k, nil
 }
@@ -119,11 +116,6 @@ func errNoDataset(name string) error {
 func (c *Catalog) List() []*Dataset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sorted()
-}
-
-// sorted is List. mu is held.
-func (c *Catalog) sorted() []*Dataset {
 	all := make([]*Dataset, 0, len(c.mu.byName))
 	for _, d := range c.mu.byName {
 		all = append(all, d)
@@ -131,6 +123,10 @@ func (c *Catalog) sorted() []*Dataset {
 	slices.SortFunc(all, func(a, b *Dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
+
+// Rack is the rack of a host, as the sources of datasets say; empty if none of them does.
+// Where they disagree the dataset whose name is first is believed.
+func (c *Catalog) Rack(host string) string { return c.racks.find(host, c.List) }
 
 // Authorities are the authorities of the clusters of HDFS that datasets are of, in order.
 func (c *Catalog) Authorities() (all []string) {
@@ -164,24 +160,14 @@ func (c *Catalog) File(_ context.Context, hash peers.ID) (*os.File, int64, error
 // replace puts a dataset in the place of the one of that name, or with nil takes that
 // away.
 func (c *Catalog) replace(name string, d *Dataset) {
-	c.mu.Lock()
-	old := c.mu.byName[name]
-	delete(c.mu.failed, name)
-	c.mu.racks = nil
-	if d != nil {
-		c.mu.byName[name] = d
-	} else {
-		delete(c.mu.byName, name)
-	}
-	if old != nil {
-		c.mu.removed = append(slices.DeleteFunc(c.mu.removed, (*batch.OpenSource).IsClosed), old.Version.Opened())
-	}
-	c.mu.Unlock()
+	old := c.swap(name, d)
+	c.racks.changed()
 	if old != nil {
 		c.loose = true
-		old.Version.Opened().Remove()
+		opened := old.Version.Opened()
+		opened.Remove()
 		c.config.Drop(name)
-		c.detach(name, old.Version.Opened())
+		c.endings.begin(name, opened)
 	}
 	switch {
 	case d == nil:
@@ -191,48 +177,17 @@ func (c *Catalog) replace(name string, d *Dataset) {
 	}
 }
 
-// detach closes the source of what a name stood for, when reads under way have ended: one
-// that hangs is waited for by no other caller.
-func (c *Catalog) detach(name string, old *batch.OpenSource) {
-	ended := make(chan struct{})
+func (c *Catalog) swap(name string, d *Dataset) (old *Dataset) {
 	c.mu.Lock()
-	c.mu.ending[name] = ended
-	c.mu.Unlock()
-	c.closing.Go(func() {
-		if err := old.Detach(); err != nil {
-			c.config.Log.Warn("source not closed", "dataset", name, "cause", err)
-		}
-		close(ended)
-		c.mu.Lock()
-		if c.mu.ending[name] == ended {
-			delete(c.mu.ending, name)
-		}
-		c.mu.Unlock()
-		select {
-		case c.freed <- struct{}{}:
-		default:
-		}
-	})
-}
-
-// endTime is how long a command that removes or refreshes a dataset waits for reads under
-// way, so that what its source has on disks is free then. Reads of a source that answers take less.
-const endTime = time.Second
-
-// awaitEnd waits until the source is closed of what a name stood for, but no longer than
-// endTime.
-func (c *Catalog) awaitEnd(ctx context.Context, name string) {
-	c.mu.Lock()
-	ended := c.mu.ending[name]
-	c.mu.Unlock()
-	if ended == nil {
-		return
+	defer c.mu.Unlock()
+	old = c.mu.byName[name]
+	delete(c.mu.failed, name)
+	if d != nil {
+		c.mu.byName[name] = d
+	} else {
+		delete(c.mu.byName, name)
 	}
-	select {
-	case <-ended:
-	case <-time.After(endTime):
-	case <-ctx.Done():
-	}
+	return old
 }
 
 // Retain says for which versions of sources this node may need a copy, and keeps the
@@ -257,19 +212,12 @@ func (c *Catalog) Retain() {
 }
 
 // Close closes what is open, of datasets that were removed too: no view looks anything
-// up any more.
+// up any more, and Update is not called.
 func (c *Catalog) Close() error {
-	c.mu.Lock()
-	all := slices.Clone(c.mu.removed)
-	c.mu.Unlock()
+	errs := c.endings.close()
 	for _, d := range c.List() {
-		all = append(all, d.Version.Opened())
+		errs = append(errs, d.Version.Opened().Close())
 	}
-	var errs []error
-	for _, s := range all {
-		errs = append(errs, s.Close())
-	}
-	c.closing.Wait()
 	return errors.Join(errs...)
 }
 

@@ -83,7 +83,7 @@ func (c *Catalog) Remove(ctx context.Context, name string) error {
 		if _, err := c.await(ctx, name, 0); err != nil {
 			return err
 		}
-		c.awaitEnd(ctx, name)
+		c.endings.await(ctx, name)
 	}
 	c.Retain()
 	return nil
@@ -160,7 +160,7 @@ func (c *Catalog) register(ctx context.Context, r Registration, instead uint64, 
 	if err != nil {
 		return nil, err
 	}
-	c.awaitEnd(ctx, r.Name)
+	c.endings.await(ctx, r.Name)
 	c.Retain() // before src is closed: what it has copied is wanted
 	c.awaitOthers(ctx, version{r.Name, d.Generation})
 	c.config.Log.Info("dataset indexed", "dataset", r.Name, "source", r.Source,

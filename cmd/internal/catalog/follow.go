@@ -34,7 +34,7 @@ func (c *Catalog) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-c.freed:
+		case <-c.endings.freed:
 			c.loose = true
 		case <-retry:
 		}

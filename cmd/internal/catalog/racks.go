@@ -1,16 +1,28 @@
 package catalog
 
-import "rankfs/meta"
+import (
+	"sync"
 
-// Rack is the rack of a host, as the sources of datasets say; empty if none of them does.
-// Where they disagree the dataset whose name is first is believed.
-func (c *Catalog) Rack(host string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.mu.racks == nil {
-		c.mu.racks = racksOf(c.sorted())
+	"rankfs/meta"
+)
+
+// Racks are those of hosts, as the sources of datasets say. The lock, which comes before that
+// of the catalog, is held while they are found.
+type racks struct {
+	mu struct {
+		sync.Mutex
+		of *meta.Hosts[string] // nil until one is asked for
 	}
-	if found := c.mu.racks.Find(host); len(found) == 1 {
+}
+
+// find is the rack of a host; empty if none is known, or several are.
+func (r *racks) find(host string, in func() []*Dataset) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.of == nil {
+		r.mu.of = racksOf(in())
+	}
+	if found := r.mu.of.Find(host); len(found) == 1 {
 		return found[0]
 	}
 	return "" // a short name that several hosts have is none
@@ -28,4 +40,11 @@ func racksOf(all []*Dataset) *meta.Hosts[string] {
 		}
 	}
 	return racks
+}
+
+// changed has them found anew, as there are other datasets.
+func (r *racks) changed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.of = nil
 }
