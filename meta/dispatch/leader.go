@@ -18,7 +18,7 @@ import (
 // A Config configures a leader.
 type Config struct {
 	Group   Group
-	Machine *state.Machine
+	Machine LeaderState
 	// Units says what the queue of a view hands out, for a reader of a rank. It
 	// may be called concurrently.
 	Units func(ctx context.Context, view string, rank uint64) (Units, error)
@@ -209,6 +209,6 @@ func (l *Leader) now() time.Duration { return time.Since(l.epoch) }
 const PolicySetting = "queue.policy"
 
 // Policy is the policy by which new queues are handed out.
-func Policy(m *state.Machine) string {
+func Policy(m Settings) string {
 	return cmp.Or(m.Setting(PolicySetting), queue.PolicyFlow.String())
 }

@@ -44,7 +44,7 @@ type Units struct {
 // machine, which has no more of them than state.MaxReaders.
 type queueLeader struct {
 	group    Group
-	machine  *state.Machine
+	machine  queueState
 	now      func() time.Duration
 	log      *slog.Logger
 	term     uint64

@@ -25,13 +25,13 @@ type Cluster interface {
 // leader at a time.
 type Readers struct {
 	cluster Cluster
-	machine *state.Machine
+	machine ReaderState
 	places  places
 	open    sync.Map // the ids of those that have not left
 }
 
 // NewReaders makes the readers of a node, of which none is open yet.
-func NewReaders(c Cluster, m *state.Machine) *Readers {
+func NewReaders(c Cluster, m ReaderState) *Readers {
 	return &Readers{cluster: c, machine: m, places: make(places, maxPlaces)}
 }
 

@@ -15,7 +15,7 @@ var causes = map[state.Cause]string{
 }
 
 // blame says in a line why a batch was set aside.
-func blame(m *state.Machine, s state.Suspect) string {
+func blame(m Hosts, s state.Suspect) string {
 	last := s.By[len(s.By)-1]
 	return fmt.Sprintf("%d readers gave it back, the last one of rank %d on %s, %s",
 		len(s.By), last.Rank, m.HostOf(last.Node), causes[last.Cause])
@@ -23,7 +23,7 @@ func blame(m *state.Machine, s state.Suspect) string {
 
 // FirstSetAside names the first batch of a queue that was set aside, and says why. It is
 // empty if none was, as far as this node knows.
-func FirstSetAside(m *state.Machine, view string) string {
+func FirstSetAside(m Suspects, view string) string {
 	all := slices.DeleteFunc(m.Suspects(view), func(s state.Suspect) bool { return !s.Aside() })
 	if len(all) == 0 {
 		return ""
