@@ -24,8 +24,8 @@ import (
 
 // A Config says what a catalog is made of.
 type Config struct {
-	Dir     string         // of indexes
-	State   *state.Machine // what the cluster agreed on
+	Dir     string // of indexes
+	State   State  // what the cluster agreed on
 	Cluster Cluster
 	Fetch   Fetch
 	Find    Finder
@@ -38,6 +38,19 @@ type Config struct {
 	// Registered is called when a name stands for another dataset than before, refreshed
 	// ones are not, that was registered then; zero: for none.
 	Registered func(name string, at time.Time)
+}
+
+// State is what the cluster agreed on, as far as this node knows. It is used concurrently.
+type State interface {
+	Datasets() []state.Dataset
+	ClusterChanged() <-chan struct{}
+	Nodes
+}
+
+// Nodes are those of the cluster, as far as this one knows.
+type Nodes interface {
+	Nodes() []state.Node
+	Version() int // of the commands that all of them understand
 }
 
 // A Cluster lets a catalog have the nodes agree on a command, and call one of them.
