@@ -1,6 +1,10 @@
 package fs
 
-import "context"
+import (
+	"context"
+
+	"rankfs/fs/xattr"
+)
 
 // A Catalog knows the datasets. Its methods may be called concurrently.
 type Catalog interface {
@@ -58,10 +62,9 @@ type Tables interface {
 
 // Attributed has extended attributes.
 type Attributed interface {
-	// Totals are the extended attributes of the directory, Attributes those
-	// of a batch, without user.rankfs.
-	Totals() []Attribute
-	Attributes(ctx context.Context, rank, step uint64) ([]Attribute, error)
+	// Totals are those of the directory, Attributes those of a batch.
+	Totals() xattr.List
+	Attributes(ctx context.Context, rank, step uint64) (xattr.List, error)
 }
 
 // Unlisted are extended attributes that only a program gets that names them.
@@ -104,9 +107,4 @@ type Slab interface {
 	Backing() int32 // as Register returned it
 	Fd() int
 	Release()
-}
-
-// An Attribute is one extended attribute.
-type Attribute struct {
-	Name, Value string
 }

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/fs/errnos"
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 )
 
 const (
-	attrPrefix   = "user.rankfs."
-	checksum     = attrPrefix + "checksum"
+	checksum     = xattr.Prefix + "checksum"
 	checksumSize = len("xxh64:0123456789abcdef")
-	hostsCalled  = attrPrefix + "host." // and a name
+	hostsCalled  = xattr.Prefix + "host." // and a name
 )
 
-func (t *Tree) xattrs(ctx context.Context, ino uint64) ([]Attribute, error) {
+func (t *Tree) xattrs(ctx context.Context, ino uint64) (xattr.List, error) {
 	if ino < inoViews {
 		return nil, nil
 	}
@@ -46,12 +46,7 @@ func (t *Tree) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, attr stri
 	if err != nil {
 		return 0, errnos.Status(err)
 	}
-	for _, a := range all {
-		if attrPrefix+a.Name == attr {
-			return answer(dest, []byte(a.Value))
-		}
-	}
-	return 0, fuse.ENOATTR
+	return all.Get(attr, dest)
 }
 
 // hostsCalled answers for the names of hosts, of a view's directory and of its table of
@@ -67,7 +62,7 @@ func (t *Tree) hostsCalled(ino uint64, name string, dest []byte) (uint32, fuse.S
 	case n.kind != kindView && n.kind != kindChunks:
 		return 0, fuse.ENOATTR
 	}
-	return answer(dest, []byte(strings.Join(n.dir.HostsCalled(name), ",")))
+	return xattr.Answer(dest, strings.Join(n.dir.HostsCalled(name), ","))
 }
 
 // checksum answers for the attribute that takes the bytes of a batch. It is not listed, or
@@ -89,7 +84,7 @@ func (t *Tree) checksum(cancel <-chan struct{}, ino uint64, dest []byte) (uint32
 	if err != nil {
 		return 0, t.errnos.Of("sum", n.path(), err)
 	}
-	return answer(dest, []byte(sum))
+	return xattr.Answer(dest, sum)
 }
 
 func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
@@ -97,16 +92,5 @@ func (t *Tree) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []b
 	if err != nil {
 		return 0, errnos.Status(err)
 	}
-	var names []byte
-	for _, a := range all {
-		names = append(append(names, attrPrefix+a.Name...), 0)
-	}
-	return answer(dest, names)
-}
-
-func answer(dest, value []byte) (uint32, fuse.Status) {
-	if len(value) > len(dest) {
-		return uint32(len(value)), fuse.ERANGE
-	}
-	return uint32(copy(dest, value)), fuse.OK
+	return all.Names(dest)
 }

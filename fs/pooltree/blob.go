@@ -12,6 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 )
 
@@ -261,7 +262,7 @@ func (n *blobFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, u
 
 // Getxattr implements fusefs.NodeGetxattrer.
 func (n *blobFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
-	if !strings.HasPrefix(attr, attributePrefix) {
+	if !strings.HasPrefix(attr, xattr.Prefix) {
 		return 0, syscall.ENODATA
 	}
 	now, err := n.dir.all().Find(ctx, n.is.Name)
@@ -271,10 +272,10 @@ func (n *blobFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint
 	case now.Number != n.is.Number: // it has no name any more
 		return 0, syscall.ESTALE
 	}
-	return now.get(attr, dest)
+	return answered(now.Attributes.Get(attr, dest))
 }
 
 // Listxattr implements fusefs.NodeListxattrer.
 func (n *blobFile) Listxattr(_ context.Context, dest []byte) (uint32, syscall.Errno) {
-	return n.is.list(dest)
+	return answered(n.is.Attributes.Names(dest))
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rankfs/fs/errnos"
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 )
 
@@ -47,12 +48,10 @@ func (n *mapFile) Open(ctx context.Context, flags uint32) (fusefs.FileHandle, ui
 	return n.reads(f, n.stage.job.job.Use(false))
 }
 
-const attributePrefix = "user.rankfs."
-
 // Getxattr implements fusefs.NodeGetxattrer. Copies come and go, and a map that was lost is
 // healed by another attempt, while the kernel has the file.
 func (n *mapFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint32, syscall.Errno) {
-	if !strings.HasPrefix(attr, attributePrefix) {
+	if !strings.HasPrefix(attr, xattr.Prefix) {
 		return 0, syscall.ENODATA
 	}
 	if n.stale() {
@@ -62,35 +61,15 @@ func (n *mapFile) Getxattr(ctx context.Context, attr string, dest []byte) (uint3
 	if err != nil {
 		return 0, n.stage.errno("look up map", meta.MapName(n.number), err)
 	}
-	return is.get(attr, dest)
+	return answered(is.Attributes.Get(attr, dest))
 }
 
-func (m *Map) get(attr string, dest []byte) (uint32, syscall.Errno) {
-	for _, a := range m.Attributes {
-		if attributePrefix+a.Name == attr {
-			if len(dest) < len(a.Value) {
-				return uint32(len(a.Value)), syscall.ERANGE
-			}
-			return uint32(copy(dest, a.Value)), 0
-		}
-	}
-	return 0, syscall.ENODATA
-}
+// answered is an answer as the library has it of an inode.
+func answered(n uint32, status fuse.Status) (uint32, syscall.Errno) { return n, syscall.Errno(status) }
 
 // Listxattr implements fusefs.NodeListxattrer.
 func (n *mapFile) Listxattr(_ context.Context, dest []byte) (uint32, syscall.Errno) {
-	return n.is.list(dest)
-}
-
-func (m *Map) list(dest []byte) (uint32, syscall.Errno) {
-	var b strings.Builder
-	for _, a := range m.Attributes {
-		b.WriteString(attributePrefix + a.Name + "\x00")
-	}
-	if len(dest) < b.Len() {
-		return uint32(b.Len()), syscall.ERANGE
-	}
-	return uint32(copy(dest, b.String())), 0
+	return answered(n.is.Attributes.Names(dest))
 }
 
 // A reads is an open file that never changes. The kernel reads it by itself if it can.

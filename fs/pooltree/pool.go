@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 )
 
@@ -213,7 +214,7 @@ type Parts interface {
 // A Map describes a map that is committed.
 type Map struct {
 	Size       int64
-	Attributes []Attribute
+	Attributes xattr.List
 }
 
 // A File is a file whose bytes never change, open until Release.
@@ -221,9 +222,4 @@ type File interface {
 	io.ReaderAt
 	Fd() int // below zero if there is none
 	Release()
-}
-
-// An Attribute is one extended attribute.
-type Attribute struct {
-	Name, Value string
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"rankfs/fs/pooltree"
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 	"rankfs/meta/state"
 	"rankfs/shuffle/pool"
@@ -105,7 +106,7 @@ func (m maps) Find(ctx context.Context, number uint64) (pooltree.Map, error) {
 }
 
 func describe(c state.Commit) pooltree.Map {
-	return pooltree.Map{Size: c.Size, Attributes: []pooltree.Attribute{
+	return pooltree.Map{Size: c.Size, Attributes: xattr.List{
 		{Name: "attempt", Value: strconv.FormatUint(c.Attempt, 10)},
 		{Name: "copies", Value: strconv.Itoa(len(c.Nodes))},
 		{Name: "node", Value: c.Writer},

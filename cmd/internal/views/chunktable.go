@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rankfs/fs"
+	"rankfs/fs/xattr"
 	"rankfs/meta"
 )
 
@@ -117,9 +118,9 @@ func (v *View) HostsCalled(name string) []string {
 }
 
 // Totals implements fs.Attributed.
-func (v *View) Totals() []fs.Attribute {
+func (v *View) Totals() xattr.List {
 	x := v.dataset.Version.Index
-	return []fs.Attribute{
+	return xattr.List{
 		{Name: "chunks", Value: strconv.Itoa(x.Chunks())},
 		{Name: "bytes", Value: strconv.FormatInt(x.Bytes(), 10)},
 		{Name: "records", Value: strconv.FormatUint(x.Records(), 10)},

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"rankfs/fs"
+	"rankfs/fs/xattr"
 )
 
 // Describe is the text of dataset.json.
@@ -69,7 +69,7 @@ func (a *assignment) stepRecords() uint64 {
 }
 
 // Attributes implements fs.Attributed.
-func (v *View) Attributes(ctx context.Context, rank, step uint64) ([]fs.Attribute, error) {
+func (v *View) Attributes(ctx context.Context, rank, step uint64) (xattr.List, error) {
 	a := v.now()
 	holders, err := a.HoldersFor(ctx, a.host, rank, step)
 	if err != nil {
@@ -80,7 +80,7 @@ func (v *View) Attributes(ctx context.Context, rank, step uint64) ([]fs.Attribut
 	if !ok {
 		tier = "source"
 	}
-	return []fs.Attribute{
+	return xattr.List{
 		{Name: "records", Value: strconv.FormatUint(a.Records(rank, step), 10)},
 		{Name: "repeats", Value: strconv.FormatUint(a.Repeats(rank, step), 10)},
 		{Name: "epoch", Value: strconv.FormatUint(a.View().Epoch, 10)},
