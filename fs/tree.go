@@ -32,7 +32,9 @@ type Config struct {
 	NoPassthrough bool
 }
 
-// A Tree serves one mount.
+// A Tree serves one mount. The kernel's requests come concurrently. What is set by New, and in a
+// connection before it is mounted, does not change; views, handles and notices each say what
+// their lock guards.
 type Tree struct {
 	fuse.RawFileSystem // answers ENOSYS to every call without a method here
 	connection         // by which these come

@@ -25,6 +25,11 @@ import (
 
 // files are the files of a job on this node: a file system in memory, mounted on a directory
 // that only the daemon can enter, and a directory on the disk, if there is one.
+//
+// They are used by all goroutines that serve programs and other nodes, and have no lock of their
+// own. The fields are set before the files are in the table of local, and stay; what changes has a
+// lock in its own type. Goroutines that make, name or remove one file at once meet in the file
+// system.
 type files struct {
 	*memory.Share
 	access.Names

@@ -17,7 +17,16 @@ import (
 	"rankfs/shuffle/pieces"
 )
 
-// A sealing is a file that is written no more, as it is now.
+// A sealing is a file that is written no more, as it is now. It is one rename's, and its
+// goroutine's but for bytes, which several copies read at a time:
+//
+//   - leased, by seal, until close: nothing can open the file to write it, and its content and
+//     table are final;
+//   - named, by name, if this node is to have a copy: the bytes have the name of a map here;
+//   - committed, when the cluster has agreed: the name stays. So it does while it is not known
+//     whether the cluster has;
+//   - or taken back, by unname, when it has not. A name that was there before stays, as it may be
+//     of a map that was committed.
 type sealing struct {
 	content
 	files  *files
