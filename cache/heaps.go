@@ -19,8 +19,8 @@ const (
 // job in the first, and what is spent in the last.
 type heaps [maxHeaps]heap
 
-// A place is where a batch is in the heaps.
-type place struct {
+// A heapPlace is where a batch is in the heaps.
+type heapPlace struct {
 	heap  uint8
 	worth float64 // as of when that heap was put in order
 }

@@ -30,7 +30,7 @@ type idleTable struct {
 	pairs  ledger.Names[seriesPair]
 	series []*Series // by the number of the pair
 	bytes  []int64   // of memory, by that too
-	opened []opened
+	opened []slabFiles
 	unused []uint32 // of the opened
 	wide   map[uint32]extent
 	files  int // so many batches have a file in memory, open
@@ -39,8 +39,8 @@ type idleTable struct {
 	began  time.Time
 }
 
-// An opened is the files of a batch that has a file of its own.
-type opened struct {
+// slabFiles are the files of a batch that has a file of its own.
+type slabFiles struct {
 	ram     *ramFile
 	file    *disks.Slab
 	backing int32
@@ -75,7 +75,7 @@ func (s *idleTable) find(k Key, packed bool) uint32 {
 }
 
 // put adds a batch in a form that is not here yet.
-func (s *idleTable) put(b batch, at place) {
+func (s *idleTable) put(b batch, at heapPlace) {
 	r := newStatus(b, s.began)
 	r.pair = s.pair(b)
 	s.bytes[r.pair] += b.memory()
@@ -83,7 +83,7 @@ func (s *idleTable) put(b batch, at place) {
 	case b.packed:
 		s.packed++
 	case !b.pooled:
-		r.bytes = s.open(opened{ram: b.ram, file: b.file, backing: b.backing})
+		r.bytes = s.open(slabFiles{ram: b.ram, file: b.file, backing: b.backing})
 	}
 	id := s.ledger.Insert(named{b.key, b.packed}, r)
 	if id == 0 {
@@ -113,7 +113,7 @@ func (s *idleTable) pair(b batch) uint32 {
 	return n
 }
 
-func (s *idleTable) open(o opened) uint32 {
+func (s *idleTable) open(o slabFiles) uint32 {
 	if n := len(s.unused) - 1; n >= 0 {
 		at := s.unused[n]
 		s.unused, s.opened[at] = s.unused[:n], o
@@ -148,13 +148,13 @@ func (s *idleTable) at(id uint32) batch {
 }
 
 // change notes another history of a batch, and its place.
-func (s *idleTable) change(id uint32, k batch, at place) {
+func (s *idleTable) change(id uint32, k batch, at heapPlace) {
 	s.ledger.At(id).remember(k, s.began)
 	s.rank(id, at)
 }
 
 // rank gives a batch another place in the heaps.
-func (s *idleTable) rank(id uint32, at place) {
+func (s *idleTable) rank(id uint32, at heapPlace) {
 	r := s.ledger.At(id)
 	if r.heap() == at.heap {
 		s.heaps[at.heap].fix(r.slot, at.worth)
@@ -176,7 +176,7 @@ func (s *idleTable) take(id uint32) batch {
 		if o := &s.opened[r.bytes]; o.idle() {
 			s.files--
 		}
-		s.opened[r.bytes] = opened{}
+		s.opened[r.bytes] = slabFiles{}
 		s.unused = append(s.unused, r.bytes)
 	}
 	r.set(thereFlag, false)
@@ -218,7 +218,7 @@ func (s *idleTable) inOrder() iter.Seq[uint32] {
 }
 
 // idle reports whether a batch has a file in memory that is open.
-func (o *opened) idle() bool { return o.ram != nil && o.ram.fd >= 0 }
+func (o *slabFiles) idle() bool { return o.ram != nil && o.ram.fd >= 0 }
 
 // nextFile is a batch that has such a file: each in turn, as long as they are there; 0 if
 // there is none.

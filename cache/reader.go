@@ -13,18 +13,18 @@ import (
 // It is moved by its opens alone.
 type reader struct {
 	ahead.Cursor
-	rank   uint64
-	size   int64     // of a batch, as last seen; zero if none was ready yet
-	spell            // from its first step, in this epoch or one before, to the last one opened
-	served time.Time // when an open that waited was answered
-	usage  *usage    // of the job that it is of
-	stray  uint64    // the step after one that was opened a little behind here
-	opened uint32    // which of the steps before Pos were opened, the last one first
-	others marks     // and after those far from here: an open of one of these is another reader's
-	tempo  tempo
-	course course
-	heap   uint8  // of idle batches: what it comes to is there, in order
-	route  *route // if it is one
+	rank       uint64
+	size       int64     // of a batch, as last seen; zero if none was ready yet
+	activeSpan           // from its first step, in this epoch or one before, to the last one opened
+	served     time.Time // when an open that waited was answered
+	usage      *usage    // of the job that it is of
+	stray      uint64    // the step after one that was opened a little behind here
+	opened     uint32    // which of the steps before Pos were opened, the last one first
+	others     marks     // and after those far from here: an open of one of these is another reader's
+	tempo      tempo
+	course     course
+	heap       uint8  // of idle batches: what it comes to is there, in order
+	route      *route // if it is one
 }
 
 // A route is a reader that follows no order, but of which was learnt when it opens

@@ -41,7 +41,7 @@ func (rs *readers) reader(s *Series, rank, step uint64, now time.Time) (*epoch, 
 		return nil, nil
 	}
 	run := rs.tenants.confidence(s).first() - 1
-	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step, Run: run}, stray: none, spell: spell{now, now}}
+	r := &reader{rank: rank, Cursor: ahead.Cursor{Pos: step, Scan: step, Run: run}, stray: none, activeSpan: activeSpan{now, now}}
 	return rs.add(s, r), r
 }
 
@@ -142,7 +142,7 @@ func (rs *readers) tenant(s *Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{spell: spell{began: now}, heap: rs.heapFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
+		t = &tenant{activeSpan: activeSpan{began: now}, heap: rs.heapFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
 		rs.tenants.of[job.ID] = t
 	}
 	t.seen = now

@@ -27,7 +27,7 @@ const (
 func newRoute(s *Series, rank uint64, g *trace.Graph, now time.Time) *route {
 	steps := s.Steps
 	r := &route{
-		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Scan: 1, Run: trusted + 1}, stray: none, spell: spell{now, now}}, series: s, graph: g,
+		reader: reader{rank: rank, Cursor: ahead.Cursor{Pos: 1, Scan: 1, Run: trusted + 1}, stray: none, activeSpan: activeSpan{now, now}}, series: s, graph: g,
 		opened: make([]uint32, steps), due: make([]uint32, steps), steps: make([]uint32, 2*steps), trust: trustAtFirst,
 	}
 	r.route = r

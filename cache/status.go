@@ -16,7 +16,7 @@ type status struct {
 	bytes      uint32 // the number of the packed slab, of the slot, or of the opened that has them
 	slot       uint32 // in the order of worth
 	next       uint32 // of the ledger
-	gap, took  brief
+	gap, took  shortTime
 	used       uint64 // microseconds since the cache began, and flags below them
 }
 
@@ -53,14 +53,14 @@ type extent struct {
 	size int64
 }
 
-// A brief is a time in seconds: a float32 without the lower half of its bits.
-type brief uint16
+// A shortTime is a time in seconds, in few bits: a float32 without the lower half of its bits.
+type shortTime uint16
 
-func briefly(d time.Duration) brief {
-	return brief((math.Float32bits(float32(d.Seconds())) + 1<<15) >> 16)
+func shortTimeOf(d time.Duration) shortTime {
+	return shortTime((math.Float32bits(float32(d.Seconds())) + 1<<15) >> 16)
 }
 
-func (b brief) duration() time.Duration {
+func (b shortTime) duration() time.Duration {
 	return time.Duration(math.Round(float64(math.Float32frombits(uint32(b)<<16)) * float64(time.Second)))
 }
 
@@ -84,5 +84,5 @@ func (r *status) remember(k batch, began time.Time) {
 	r.used = at<<flagBits | r.used&(1<<flagBits-1)
 	r.set(openedFlag, k.opened)
 	r.set(byHandFlag, k.byHand)
-	r.gap, r.took = briefly(k.gap), briefly(k.took)
+	r.gap, r.took = shortTimeOf(k.gap), shortTimeOf(k.took)
 }

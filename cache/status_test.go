@@ -32,8 +32,8 @@ func TestIdleTable(t *testing.T) {
 	histories := rapid.Custom(func(r *rapid.T) history {
 		h := history{
 			opened: rapid.Bool().Draw(r, "opened"), byHand: rapid.Bool().Draw(r, "by hand"),
-			gap:  briefly(time.Duration(times.Draw(r, "gap"))).duration(),
-			took: briefly(time.Duration(times.Draw(r, "took"))).duration(),
+			gap:  shortTimeOf(time.Duration(times.Draw(r, "gap"))).duration(),
+			took: shortTimeOf(time.Duration(times.Draw(r, "took"))).duration(),
 		}
 		if rapid.Bool().Draw(r, "used") {
 			h.last = began.Add(time.Duration(rapid.Int64Range(1, 1<<40).Draw(r, "last")) * time.Microsecond)
@@ -41,12 +41,12 @@ func TestIdleTable(t *testing.T) {
 		return h
 	})
 	worths := rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 5))
-	places := rapid.Custom(func(r *rapid.T) place {
-		return place{rapid.SampledFrom([]uint8{0, 1, spentHeap}).Draw(r, "heap"), worths.Draw(r, "worth")}
+	places := rapid.Custom(func(r *rapid.T) heapPlace {
+		return heapPlace{rapid.SampledFrom([]uint8{0, 1, spentHeap}).Draw(r, "heap"), worths.Draw(r, "worth")}
 	})
 	type model struct {
 		batch
-		place
+		heapPlace
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		s, have := newIdleTable(began), make(map[named]*model)
@@ -61,7 +61,7 @@ func TestIdleTable(t *testing.T) {
 			if have[n] != nil {
 				return
 			}
-			m := &model{place: places.Draw(r, "place")}
+			m := &model{heapPlace: places.Draw(r, "place")}
 			m.key, m.series, m.history = n.key, rapid.SampledFrom(numbered[:]).Draw(r, "whole"), histories.Draw(r, "history")
 			m.size = rapid.SampledFrom([]int64{0, 1, math.MaxUint32, math.MaxUint32 + 1, 1 << 50}).Draw(r, "size")
 			m.dense = rapid.Bool().Draw(r, "dense")
@@ -75,7 +75,7 @@ func TestIdleTable(t *testing.T) {
 				}
 			}
 			have[n] = m
-			s.put(m.batch, m.place)
+			s.put(m.batch, m.heapPlace)
 		}
 		r.Repeat(map[string]func(*rapid.T){
 			"put": func(r *rapid.T) { put(r, keys.Draw(r, "key")) },
@@ -94,8 +94,8 @@ func TestIdleTable(t *testing.T) {
 			},
 			"change": func(r *rapid.T) {
 				some(r, func(id uint32, _ named, m *model) {
-					m.history, m.place = histories.Draw(r, "history"), places.Draw(r, "place")
-					s.change(id, m.batch, m.place)
+					m.history, m.heapPlace = histories.Draw(r, "history"), places.Draw(r, "place")
+					s.change(id, m.batch, m.heapPlace)
 				})
 			},
 			"reorder": func(r *rapid.T) {
@@ -103,7 +103,7 @@ func TestIdleTable(t *testing.T) {
 					m.worth, m.heap = -m.worth, maxHeaps-1-m.heap
 				}
 				for id := range s.all() {
-					s.rank(id, have[s.name(id)].place)
+					s.rank(id, have[s.name(id)].heapPlace)
 				}
 			},
 			"": func(r *rapid.T) {
@@ -168,9 +168,9 @@ func TestIdleTable(t *testing.T) {
 func TestBrief(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(1000, math.MaxInt64/2)).Draw(t, "time"))
-		got := briefly(d).duration()
-		if off := (got - d).Abs(); off > d/200 || (d == 0) != (got == 0) || briefly(got).duration() != got {
-			t.Errorf("%v became %v, then %v", d, got, briefly(got).duration())
+		got := shortTimeOf(d).duration()
+		if off := (got - d).Abs(); off > d/200 || (d == 0) != (got == 0) || shortTimeOf(got).duration() != got {
+			t.Errorf("%v became %v, then %v", d, got, shortTimeOf(got).duration())
 		}
 	})
 }
@@ -204,7 +204,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newIdleTable(time.Now())
 	for i := range uint64(n) {
-		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, series: numbered[0], form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, place{worth: rand.Float64()})
+		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, series: numbered[0], form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, heapPlace{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

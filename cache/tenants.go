@@ -20,7 +20,7 @@ type tenants struct {
 // A tenant has a heap of idle batches of its own, so that what is to go first is known
 // of each.
 type tenant struct {
-	spell
+	activeSpan
 	late       float64    // the share of its opens that waited, of late
 	random     float64    // the share of its opens that were not foreseen, of late
 	confidence confidence // in its readers

@@ -15,21 +15,21 @@ import (
 func (ev *eviction) addIdle(b batch) { ev.slabs.idle.put(b, ev.place(&b, time.Now())) }
 
 // place is the position of b in the order.
-func (ev *eviction) place(b *batch, now time.Time) place {
+func (ev *eviction) place(b *batch, now time.Time) heapPlace {
 	next, _, comes := ev.readers.soonest(b.key, now)
 	return ev.placeFor(b, next, comes, now)
 }
 
 // placeFor is place if the reader is known that comes to b first.
-func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) place {
+func (ev *eviction) placeFor(b *batch, next use, comes bool, now time.Time) heapPlace {
 	heap := ev.heapOf(b, next, comes)
 	switch {
 	case comes:
-		return place{heap, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
+		return heapPlace{heap, ev.worthAt(b, ev.time.seconds(next.reader.course.at(next.step)))}
 	case heap == spentHeap:
-		return place{heap, ev.time.seconds(b.last)}
+		return heapPlace{heap, ev.time.seconds(b.last)}
 	}
-	return place{heap, ev.worthAt(b, ev.guess(b, now))}
+	return heapPlace{heap, ev.worthAt(b, ev.guess(b, now))}
 }
 
 // heapOf is the heap of b if the reader is known that comes to it first: that reader's. A

@@ -124,20 +124,20 @@ func (m ownMount) walk(path string) (at string, dir bool, err error) {
 	return at, here.mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// A place on the way of a walk.
-type place struct {
+// A handle is of a file or directory on the way of a walk.
+type handle struct {
 	fd   int
 	mode uint16
 }
 
-func (p place) close() { unix.Close(p.fd) }
+func (h handle) close() { unix.Close(h.fd) }
 
-// enter goes to a name in a directory. The kernel knows on what device that is, and of
+// enter opens a name in a directory. The kernel knows on what device that is, and of
 // what type: it asks no file system about it.
-func (m ownMount) enter(from int, name string, flags int) (place, error) {
+func (m ownMount) enter(from int, name string, flags int) (handle, error) {
 	fd, err := unix.Openat(from, name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {
-		return place{}, err
+		return handle{}, err
 	}
 	var st unix.Statx_t
 	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
@@ -146,18 +146,18 @@ func (m ownMount) enter(from int, name string, flags int) (place, error) {
 	}
 	if err != nil {
 		unix.Close(fd)
-		return place{}, err
+		return handle{}, err
 	}
-	return place{fd, st.Mode}, nil
+	return handle{fd, st.Mode}, nil
 }
 
 // follow is the target of a link. It is empty for one of /proc.
-func (p place) follow() (string, error) {
+func (h handle) follow() (string, error) {
 	var st unix.Statfs_t
-	if err := unix.Fstatfs(p.fd, &st); err != nil || st.Type == unix.PROC_SUPER_MAGIC {
+	if err := unix.Fstatfs(h.fd, &st); err != nil || st.Type == unix.PROC_SUPER_MAGIC {
 		return "", err
 	}
 	text := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(p.fd, "", text)
+	n, err := unix.Readlinkat(h.fd, "", text)
 	return string(text[:n]), err
 }

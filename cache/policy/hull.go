@@ -94,8 +94,8 @@ func middle(bucket, part int) float64 {
 	return math.Float64frombits(bits<<(52-fine-finer) | 1<<(51-fine-finer))
 }
 
-// A tally adds up upgrades by slope: the memory that they take and the disk that they leave.
-type tally struct{ coarse, close sums }
+// slopeSums add up upgrades by slope: the memory that they take and the disk that they leave.
+type slopeSums struct{ coarse, close sums }
 
 type sums struct{ mem, disk [buckets]int64 }
 
@@ -118,7 +118,7 @@ func (s *sums) fill(memory int64) (disk, left int64, at int) {
 // ones in part: the optimum of the linear program at this price of disk. It
 // says what disk is used then, and the price of memory; not exactly, if it is
 // clear that disk does not come near its limit.
-func (t *tally) fill(bundles []bundle, price float64, memory, limit int64) (disk int64, mem float64) {
+func (t *slopeSums) fill(bundles []bundle, price float64, memory, limit int64) (disk int64, mem float64) {
 	t.coarse = sums{}
 	disk = each(bundles, price, func(s *upgrade, leaves int64) {
 		t.coarse.add(bucket(s.slope), s.bytes, leaves)
@@ -166,7 +166,7 @@ func each(bundles []bundle, price float64, take func(s *upgrade, leaves int64)) 
 
 // prices finds the price of disk at which disk is just full, and the price of
 // memory that goes with it, both in seconds per byte over the horizon.
-func (t *tally) prices(bundles []bundle, left room) (mem, disk float64) {
+func (t *slopeSums) prices(bundles []bundle, left room) (mem, disk float64) {
 	used, mem := t.fill(bundles, 0, left.mem, 0)
 	if used <= left.disk {
 		return mem, 0

@@ -30,7 +30,7 @@ func (m *mckp) share(runs [][]bundle) map[int32]price {
 	}
 	mem := maxMin(want, m.draft.left.mem)
 	for i, bundles := range runs {
-		used, _ := m.tally.fill(bundles, 0, mem[i], 0)
+		used, _ := m.slopes.fill(bundles, 0, mem[i], 0)
 		want[i] = used
 	}
 	disk := maxMin(want, m.draft.left.disk)

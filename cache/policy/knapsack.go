@@ -22,7 +22,7 @@ type mckp struct {
 type scratch struct {
 	future forecast
 	draft  draft
-	tally  tally
+	slopes slopeSums
 	ties   []upgrade
 	saved  []Level
 }
@@ -34,7 +34,7 @@ type price struct{ mem, disk float64 }
 
 // solve gives the bundles of one job their levels, within its share.
 func (m *mckp) solve(bundles []bundle, share room, before price) price {
-	mem, disk := m.tally.prices(bundles, share)
+	mem, disk := m.slopes.prices(bundles, share)
 	m.place(bundles, share, mem, disk)
 	m.stay(bundles, share)
 	return price{m.slow(mem, before.mem), m.slow(disk, before.disk)}

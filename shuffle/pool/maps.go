@@ -85,7 +85,7 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	if slices.Contains(c.Nodes, pool.config.Cluster.Self()) {
 		file, err := f.maps.Whole(g.number, c)
 		if file != nil {
-			return opened{file}, nil
+			return openMap{file}, nil
 		}
 		if err != nil {
 			err = pool.copies.suspect(ctx, f, g.number, c, err)
@@ -102,10 +102,10 @@ func (g Maps) Open(ctx context.Context, number uint64) (File, error) {
 	return pool.maker.Open(ctx, p)
 }
 
-type opened struct{ *os.File }
+type openMap struct{ *os.File }
 
 // Fd is the file's.
-func (o opened) Fd() int { return int(o.File.Fd()) }
+func (o openMap) Fd() int { return int(o.File.Fd()) }
 
 // Release closes it.
-func (o opened) Release() { o.Close() }
+func (o openMap) Release() { o.Close() }

@@ -31,7 +31,7 @@ func (s Spec) Divide(ctx context.Context, b []byte, given []byte, parts uint64, 
 		d.parts, d.slices = d.parts[:1], parts
 	}
 	err := d.addUp(memory)
-	if err == nil && d.tally == nil {
+	if err == nil && d.keys == nil {
 		err = d.count()
 	}
 	if err != nil {
@@ -61,12 +61,12 @@ type division struct {
 	given []byte
 	parts []share
 
-	sorted bool     // the records of each part are as they were written, and are not combined
-	sums   sums     // of the slices that have begun, but for the last
-	slices uint64   // that the one part is cut into
-	starts []uint64 // where they do, as far as the records are sorted
-	tally  *tally   // of records that are combined, if there are few keys
-	added  uint64   // how many bytes these come to
+	sorted bool      // the records of each part are as they were written, and are not combined
+	sums   sums      // of the slices that have begun, but for the last
+	slices uint64    // that the one part is cut into
+	starts []uint64  // where they do, as far as the records are sorted
+	keys   *keyTable // of records that are combined, if there are few keys
+	added  uint64    // how many bytes these come to
 
 	touched byte // of bytes that are read to have them near
 }
@@ -124,14 +124,14 @@ func (d *division) records(f func(at int, r, key []byte, part uint64) error) err
 
 func (d *division) offset(i uint64) int { return int(binary.LittleEndian.Uint64(d.given[8*i:])) }
 
-// addUp makes the tally of the map's records, and counts what its keys come to. There is none
+// addUp makes the keyTable of the map's records, and counts what its keys come to. There is none
 // where keys are many, or where the map's writer has divided it: then a key may be in several
 // parts.
 func (d *division) addUp(memory Memory) error {
 	if d.Combine == meta.NotCombined || d.given != nil {
 		return nil
 	}
-	t, err := newTally(d.Spec, d.from, memory)
+	t, err := newKeyTable(d.Spec, d.from, memory)
 	if err == nil {
 		err = d.records(func(at int, r, key []byte, _ uint64) error { return t.add(at, r, key) })
 	}
@@ -151,7 +151,7 @@ func (d *division) addUp(memory Memory) error {
 		d.parts[partOf(key, uint64(len(d.parts)))].records++
 		t.put(slot, &c)
 	})
-	d.tally, d.added = t, out.at
+	d.keys, d.added = t, out.at
 	return nil
 }
 
@@ -248,8 +248,8 @@ func (d *division) index(memory Memory) ([]entry, error) {
 		all[p.at] = entry{d.prefix(key), uint64(at)}
 		p.at++
 	}
-	if d.tally != nil {
-		d.tally.each(func(slot int, key []byte) { put(slot, key, partOf(key, uint64(len(d.parts)))) })
+	if d.keys != nil {
+		d.keys.each(func(slot int, key []byte) { put(slot, key, partOf(key, uint64(len(d.parts)))) })
 		return all, nil
 	}
 	return all, d.each(func(at int, _, key []byte, part uint64) error {
@@ -277,8 +277,8 @@ func (d *division) sort(all []entry) error {
 	var left atomic.Bool
 	defer context.AfterFunc(d.ctx, func() { left.Store(true) })()
 	var slots []slot
-	if d.tally != nil {
-		slots = d.tally.slots
+	if d.keys != nil {
+		slots = d.keys.slots
 	}
 	for i := range d.parts {
 		s := sorter{d.Spec, d.upTo(i), slots, &left}
@@ -295,7 +295,7 @@ func (d *division) emit(all []entry, memory Memory) (is Divided, err error) {
 		n += uint64(p.bytes)
 	}
 	switch {
-	case d.tally != nil:
+	case d.keys != nil:
 		n = d.added
 	case d.Combine != meta.NotCombined:
 		var out output
@@ -331,8 +331,8 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 			if k%together == 0 {
 				d.touch(of[k:min(k+together, len(of))])
 			}
-			if d.tally != nil {
-				d.tally.put(int(e.at), &c)
+			if d.keys != nil {
+				d.keys.put(int(e.at), &c)
 				continue
 			}
 			r, err := d.first(from[e.at:])
@@ -351,8 +351,8 @@ func (d *division) put(all []entry, out *output, begin func()) error {
 func (d *division) touch(some []entry) {
 	sum := byte(0)
 	for _, e := range some {
-		if d.tally != nil {
-			sum += byte(d.tally.slots[e.at].value)
+		if d.keys != nil {
+			sum += byte(d.keys.slots[e.at].value)
 		} else {
 			sum += d.from[e.at]
 		}

@@ -82,7 +82,7 @@ func Run(ctx context.Context, c Config, ready func()) (err error) {
 }
 
 // open makes this node a member of its cluster, and has it know what that knows.
-func (n *node) open(held tenure, a *asked) (err error) {
+func (n *node) open(held exclusive, a *asked) (err error) {
 	n.member, err = openMember(n.ctx, n.config, held.tcp, a.calls())
 	if n.config.Join != "" && errors.Is(err, meta.ErrDenied) {
 		held.forget()

@@ -18,17 +18,17 @@ import (
 )
 
 // How long a mount waits for the daemon before it. What was killed is gone in
-// milliseconds, or in seconds if it had much memory; courtesy is for the moment
+// milliseconds, or in seconds if it had much memory; signalGrace is for the moment
 // in which a signal is on its way and nothing shows it.
 const (
-	endingTime = time.Minute
-	courtesy   = time.Second
-	tryAgain   = 10 * time.Millisecond // between two tries
+	endingTime  = time.Minute
+	signalGrace = time.Second
+	tryAgain    = 10 * time.Millisecond // between two tries
 )
 
-// A tenure has what only one daemon can hold at a time: a free mount point, the port
+// An exclusive has what only one daemon can hold at a time: a free mount point, the port
 // of the node, a state directory, and the mount's entry in the registry.
-type tenure struct {
+type exclusive struct {
 	point   string
 	tcp     *net.TCPListener // which is closed by release too
 	release func()
@@ -38,12 +38,12 @@ type tenure struct {
 
 // takeOver gets what a daemon needs, and waits for one that had it and
 // is ending. One that lives keeps it.
-func takeOver(ctx context.Context, c Config) (tenure, error) {
+func takeOver(ctx context.Context, c Config) (exclusive, error) {
 	start := time.Now()
 	for {
 		point, err := mounts.Resolve(c.Mount)
 		if err != nil {
-			return tenure{}, err
+			return exclusive{}, err
 		}
 		dying, ends := mounts.Ending(c.RunDir, point, c.State)
 		if !ends {
@@ -51,17 +51,17 @@ func takeOver(ctx context.Context, c Config) (tenure, error) {
 			if err == nil || !errors.Is(err, meta.ErrBusy) && !errors.Is(err, meta.ErrExist) {
 				return h, err
 			}
-			if dying, ends = mounts.Ending(c.RunDir, point, c.State); !ends && time.Since(start) > courtesy {
-				return tenure{}, err
+			if dying, ends = mounts.Ending(c.RunDir, point, c.State); !ends && time.Since(start) > signalGrace {
+				return exclusive{}, err
 			}
 		}
 		if ends && time.Since(start) > endingTime {
-			return tenure{}, fmt.Errorf("mount on %s: the daemon before, pid %d, was killed and has not ended in %v, %w; see what it waits for with: cat /proc/%[2]d/stack",
+			return exclusive{}, fmt.Errorf("mount on %s: the daemon before, pid %d, was killed and has not ended in %v, %w; see what it waits for with: cat /proc/%[2]d/stack",
 				point, dying.PID, endingTime, meta.ErrBusy)
 		}
 		select {
 		case <-ctx.Done():
-			return tenure{}, ctx.Err()
+			return exclusive{}, ctx.Err()
 		case <-time.After(tryAgain):
 		}
 	}
@@ -69,27 +69,27 @@ func takeOver(ctx context.Context, c Config) (tenure, error) {
 
 // take takes all of it or nothing. The state directory is made once all that can be
 // refused before was not.
-func take(ctx context.Context, c Config) (h tenure, err error) {
+func take(ctx context.Context, c Config) (h exclusive, err error) {
 	if h.point, err = mountPoint(c.Mount); err != nil {
-		return tenure{}, err
+		return exclusive{}, err
 	}
 	if h.tcp, err = trust.Listen(ctx, c.Listen); err != nil {
-		return tenure{}, err
+		return exclusive{}, err
 	}
 	if err := c.try(); err != nil {
 		h.tcp.Close()
-		return tenure{}, err
+		return exclusive{}, err
 	}
 	h.forget = beginning(c)
 	unlock, err := lockState(c.State)
 	if err != nil {
 		h.tcp.Close()
-		return tenure{}, err
+		return exclusive{}, err
 	}
 	h.release = func() { unlock(); h.tcp.Close() }
 	if h.entry, err = mounts.Register(c.RunDir, h.point, c.State); err != nil {
 		h.release()
-		return tenure{}, err
+		return exclusive{}, err
 	}
 	return h, nil
 }

@@ -45,7 +45,7 @@ func (p *Parts) Open(ctx context.Context, of *pool.Part) (pool.File, error) {
 	if err != nil {
 		return nil, withNext(err)
 	}
-	return opened{s, is, p}, nil
+	return openPart{s, is, p}, nil
 }
 
 // withNext adds to the error of a part that has room nowhere what would help.
@@ -93,15 +93,15 @@ func (p *Parts) discard(parts []wasRead) {
 	}
 }
 
-// An opened is a part that is open.
-type opened struct {
+// An openPart is a part that is open.
+type openPart struct {
 	*cache.Slab
 	is    wasRead
 	parts *Parts
 }
 
 // Release implements pool.File.
-func (o opened) Release() {
+func (o openPart) Release() {
 	o.Slab.Release()
 	o.parts.add(o.is)
 }

@@ -38,15 +38,15 @@ type census struct {
 	holder string // that has all of it, if the index does not say where chunks are
 }
 
-// A tally is the outcome of a census.
-type tally struct {
+// counts are the outcome of a census.
+type counts struct {
 	bytes  [][3]int64   // by host and assign.Distance
 	ranks  []int64      // bytes of each
 	remote *remoteReads // chunks that are read whole, by hosts that do not hold them
 }
 
-func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, error) {
-	t := tally{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(remoteReads)}
+func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (counts, error) {
+	t := counts{make([][3]int64, k.hosts.Len()), make([]int64, len(k.hostOf)), new(remoteReads)}
 	for _, step := range steps {
 		for rank := range p.Cut().Ranks {
 			if err := k.count(ctx, p, rank, step, t); err != nil {
@@ -58,7 +58,7 @@ func (k census) take(ctx context.Context, p *plan.Plan, steps []uint64) (tally, 
 }
 
 // count adds one batch.
-func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t tally) error {
+func (k census) count(ctx context.Context, p *plan.Plan, rank, step uint64, t counts) error {
 	host, whole := k.hostOf[rank], p.View().ByChunk()
 	return k.of.EachChunk(p, rank, step, func(chunk int, bytes int64) error {
 		distance := k.distance(chunk, host)
@@ -86,7 +86,7 @@ func sum(bytes [3]int64) int64 {
 	return bytes[assign.Local] + bytes[assign.Rack] + bytes[assign.Remote]
 }
 
-func (t tally) share() control.Share {
+func (t counts) share() control.Share {
 	var all [3]int64
 	for _, bytes := range t.bytes {
 		for distance, n := range bytes {

@@ -4,5 +4,5 @@
 // the checksums. Its decisions are bad, and are made here instead: which replica is
 // asked, for exactly which bytes, how long, and what happens when that fails.
 // So each stream has a library client of its own, whose namenode is a function
-// in this process (front.go) that offers it one replica and the wanted range.
+// in this process (blocknamenode.go) that offers it one replica and the wanted range.
 package datanode

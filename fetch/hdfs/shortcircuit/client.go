@@ -59,7 +59,7 @@ type Client struct {
 		closed  bool
 		wanted  time.Time          // when a reader last wanted a block
 		sockets map[string]*socket // by path
-		refused map[key]lapse      // at most maxRefused blocks that a datanode does not pass, or whose files cannot be read
+		refused map[key]suspension // at most maxRefused blocks that a datanode does not pass, or whose files cannot be read
 		files   map[key]*File      // open and unchanged, as far as was seen
 		idle    list.List          // unused ones of files, longest unused first
 		sweep   *time.Timer        // nil before the first
@@ -71,7 +71,7 @@ type Client struct {
 func New(c Config) *Client {
 	k := &Client{config: c.withDefaults()}
 	k.disks = newDisks(k.config.Patience)
-	k.mu.sockets, k.mu.refused, k.mu.files = make(map[string]*socket), make(map[key]lapse), make(map[key]*File)
+	k.mu.sockets, k.mu.refused, k.mu.files = make(map[string]*socket), make(map[key]suspension), make(map[key]*File)
 	return k
 }
 
@@ -92,7 +92,7 @@ func (c *Client) Snapshot() Stats {
 	defer c.mu.Unlock()
 	s := Stats{Files: int(c.disks.open.Load()), Asked: len(c.mu.sockets) > 0}
 	for _, k := range c.mu.sockets {
-		if c.matters(k.lapse) {
+		if c.matters(k.suspension) {
 			s.Cause = k.cause.Error()
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Client) Snapshot() Stats {
 }
 
 // matters reports whether a failure is one of what readers want: where they have gone on
-// and not come back to it since its lapse ended, its state now is unknown. mu is held.
-func (c *Client) matters(l lapse) bool {
+// and not come back to it since its suspension ended, its state now is unknown. mu is held.
+func (c *Client) matters(l suspension) bool {
 	return l.cause != nil && !c.mu.wanted.After(l.until.Add(c.config.BackOff))
 }

@@ -10,13 +10,13 @@ import (
 	"rankfs/meta"
 )
 
-func (c *Client) lapse(from origin, cause error) lapse {
+func (c *Client) suspend(from origin, cause error) suspension {
 	rest := c.config.BackOff
 	if meta.OutOfFiles(cause) {
 		rest /= 30
 	}
 	now := time.Now()
-	return lapse{cause, now, now.Add(rest), from}
+	return suspension{cause, now, now.Add(rest), from}
 }
 
 // socket returns that of a block's datanode, unless it or the block is suspended.
@@ -29,11 +29,11 @@ func (c *Client) socket(b Block) (*socket, error) {
 		}
 		path = strings.ReplaceAll(path, portMark, port)
 	}
-	s, lapses := c.lapses(path, b.key())
+	s, suspensions := c.suspensions(path, b.key())
 	if s == nil {
 		return nil, errClosed
 	}
-	for _, l := range lapses {
+	for _, l := range suspensions {
 		if l.lasts() {
 			return nil, l.cause
 		}
@@ -44,20 +44,20 @@ func (c *Client) socket(b Block) (*socket, error) {
 // portMark stands for a datanode's port in the path of its socket.
 const portMark = "_PORT"
 
-// lapses returns a socket, nil after Close, with what was last wrong with it and with a
+// suspensions returns a socket, nil after Close, with what was last wrong with it and with a
 // block.
-func (c *Client) lapses(path string, k key) (*socket, [2]lapse) {
+func (c *Client) suspensions(path string, k key) (*socket, [2]suspension) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mu.closed {
-		return nil, [2]lapse{}
+		return nil, [2]suspension{}
 	}
 	s := c.mu.sockets[path]
 	if s == nil {
 		s = &socket{path: path}
 		c.mu.sockets[path] = s
 	}
-	return s, [2]lapse{s.lapse, c.mu.refused[k]}
+	return s, [2]suspension{s.suspension, c.mu.refused[k]}
 }
 
 // learn remembers whether a socket is of use, and a block is refused, and says it when
@@ -73,9 +73,9 @@ func (c *Client) learn(ctx context.Context, s *socket, k key, from origin, err e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := s.cause
-	s.lapse = lapse{}
+	s.suspension = suspension{}
 	if useless != nil {
-		s.lapse = c.lapse(from, useless)
+		s.suspension = c.suspend(from, useless)
 	}
 	switch {
 	case s.cause == nil && before != nil:
@@ -94,7 +94,7 @@ func (c *Client) refuse(k key, from origin, cause error) {
 		c.config.Log.Warn("a block of this host is read over TCP; status counts such blocks from now on", "block", k.id, "socket", from.path, "cause", cause)
 	}
 	if len(c.mu.refused) < maxRefused {
-		c.mu.refused[k] = c.lapse(from, cause)
+		c.mu.refused[k] = c.suspend(from, cause)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *Client) accept(f *File) {
 // it that is right says nothing of the part that was not. mu is held.
 func (c *Client) outdated(f *File) bool { return f.asked.Before(c.mu.refused[f.key].since) }
 
-// prune forgets refused blocks that no reader has asked for since their lapse ended, for as
+// prune forgets refused blocks that no reader has asked for since their suspension ended, for as
 // long as files are kept. mu is held.
 func (c *Client) prune() {
 	for k, l := range c.mu.refused {

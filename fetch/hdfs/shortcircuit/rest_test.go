@@ -132,7 +132,7 @@ func TestSaidOfForgotten(t *testing.T) {
 	}
 }
 
-// A socket, and a block, with a lapse is tried at once when another socket is in its
+// A socket, and a block, that is suspended is tried at once when another socket is in its
 // place: another datanode may do better.
 func TestSocketMadeAnew(t *testing.T) {
 	x := newReplica(t, 1000, 512, 2)

@@ -22,10 +22,10 @@ import (
 )
 
 // A socket is where a datanode of this host listens. The client's lock guards its
-// lapse, which is that of the last attempt to use it.
+// suspension, which is that of the last attempt to use it.
 type socket struct {
 	path string
-	lapse
+	suspension
 }
 
 // request asks the datanode for a block's files, and tells by which socket.

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A lapse is a failure to have files, of one block or by one socket; the zero value is
+// A suspension follows a failure to have files, of one block or by one socket; the zero value is
 // none.
-type lapse struct {
+type suspension struct {
 	cause error
 	since time.Time
 	until time.Time // it is not tried again before, unless
 	from  origin    // has moved: another datanode may do better
 }
 
-func (l lapse) lasts() bool {
+func (l suspension) lasts() bool {
 	return l.cause != nil && time.Now().Before(l.until) && !l.from.moved()
 }
 

@@ -24,7 +24,7 @@ func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica,
 	}
 	g = g.at(r.Addr)
 	w := &wire{client: c, ctx: ctx, addr: r.Addr, local: c.isLocal(r), guard: g, proof: g.proof(pass), at: from}
-	f := &front{located: located, size: to}
+	f := &blockNamenode{located: located, size: to}
 	l := &link{wire: w, end: to}
 	l.client, err = hdfs.NewClient(hdfs.ClientOptions{
 		Addresses: []string{"front"}, User: cmp.Or(c.config.User, "ticket"), // for the front alone, but it must be there
@@ -80,26 +80,26 @@ func like[T proto.Message](_ []T, m proto.Message) (T, bool) {
 
 func makeLike[T any](*T) *T { return new(T) }
 
-// A front is the namenode of one library client: it knows one file, which is a
+// A blockNamenode is the namenode of one library client: it knows one file, which is a
 // range of one block at one datanode.
-type front struct {
+type blockNamenode struct {
 	located proto.Message
 	size    int64
 }
 
 // dial is the library's NamenodeDialFunc.
-func (f *front) dial(context.Context, string, string) (net.Conn, error) {
+func (n *blockNamenode) dial(context.Context, string, string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer ours.Close()
-		f.serve(ours) // ends with an error when the other end is closed
+		n.serve(ours) // ends with an error when the other end is closed
 	}()
 	return theirs, nil
 }
 
 // serve answers calls until the connection ends. Both ends are this process: a call
 // that it does not understand is a broken invariant, and ends the connection too.
-func (f *front) serve(c net.Conn) error {
+func (n *blockNamenode) serve(c net.Conn) error {
 	var preamble [7]byte
 	if _, err := io.ReadFull(c, preamble[:]); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f *front) serve(c net.Conn) error {
 		if err != nil {
 			return err
 		}
-		answer, err := f.answer(method)
+		answer, err := n.answer(method)
 		if _, werr := c.Write(response(id, answer, err)); werr != nil {
 			return werr
 		}
@@ -124,12 +124,12 @@ func (f *front) serve(c net.Conn) error {
 }
 
 // answer returns the message that a response to the call wraps.
-func (f *front) answer(method string) ([]byte, error) {
+func (n *blockNamenode) answer(method string) ([]byte, error) {
 	switch method {
 	case "getFileInfo":
-		return marshal(fileOf(f.size))
+		return marshal(fileOf(n.size))
 	case "getBlockLocations":
-		return marshal(f.located)
+		return marshal(n.located)
 	case "getServerDefaults":
 		var b []byte // block size, checksum, packet, replication, buffer: all required, none used
 		for field := range protowire.Number(5) {

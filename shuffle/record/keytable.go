@@ -13,9 +13,9 @@ import (
 	"rankfs/meta"
 )
 
-// A tally combines the records of each key of a map, in a table by hashes of keys. Of
+// A keyTable combines the records of each key of a map, in a table by hashes of keys. Of
 // many records with few keys, one of each key is left to be sorted.
-type tally struct {
+type keyTable struct {
 	Spec
 	from    []byte // the map
 	memory  Memory
@@ -96,21 +96,21 @@ var errManyKeys = errors.New("records have too many keys to be tallied")
 // would be waited for.
 const together = 16
 
-func newTally(s Spec, from []byte, memory Memory) (*tally, error) {
-	t := &tally{Spec: s, from: from, memory: memory, next: make([]slot, 0, together)}
+func newKeyTable(s Spec, from []byte, memory Memory) (*keyTable, error) {
+	t := &keyTable{Spec: s, from: from, memory: memory, next: make([]slot, 0, together)}
 	return t, t.grow(minSlots)
 }
 
 // mayHave reports whether a table of so many slots, and the one before it as long as its slots
 // are moved, take no more than the index of all records, if all of the map are about as long
 // as those up to a place.
-func (t *tally) mayHave(slots int, at uint64) bool {
+func (t *keyTable) mayHave(slots int, at uint64) bool {
 	records := float64(t.records) * float64(len(t.from)) / float64(at)
 	return 1.5*float64(int64(slots)*slotBytes) <= records*float64(entryBytes)
 }
 
 // grow gives the table so many slots.
-func (t *tally) grow(n int) error {
+func (t *keyTable) grow(n int) error {
 	b, err := t.memory.More(int64(n) * slotBytes)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (t *tally) grow(n int) error {
 }
 
 // add adds the record at a place in the map to its key, with some of those that follow.
-func (t *tally) add(at int, r, key []byte) error {
+func (t *keyTable) add(at int, r, key []byte) error {
 	value, err := t.worth(r)
 	if err != nil {
 		return placed(t.records, at, err)
@@ -141,7 +141,7 @@ func (t *tally) add(at int, r, key []byte) error {
 }
 
 // addNext adds records that were not added yet.
-func (t *tally) addNext() error {
+func (t *keyTable) addNext() error {
 	for _, one := range t.next { // memory is asked for all of them at a time
 		t.touched += t.slots[one.name.hash()&uint64(len(t.slots)-1)].first
 	}
@@ -172,7 +172,7 @@ func (t *tally) addNext() error {
 }
 
 // find is the slot of a record's key, or the free one that it is to have.
-func (t *tally) find(one slot) *slot {
+func (t *keyTable) find(one slot) *slot {
 	for i := one.name.hash(); ; i++ {
 		s := &t.slots[i&uint64(len(t.slots)-1)]
 		if s.first == 0 || s.name == one.name && (one.name.isShort() || bytes.Equal(t.keyOf(*s), t.keyOf(one))) {
@@ -181,13 +181,13 @@ func (t *tally) find(one slot) *slot {
 	}
 }
 
-func (t *tally) keyOf(one slot) []byte {
+func (t *keyTable) keyOf(one slot) []byte {
 	r, _ := t.Spec.first(t.from[one.first-1:]) // it was found before
 	return t.key(r)
 }
 
 // each calls f for each key, which may be overwritten afterwards, with the slot that it has.
-func (t *tally) each(f func(slot int, key []byte)) {
+func (t *keyTable) each(f func(slot int, key []byte)) {
 	for i := range t.slots {
 		if t.slots[i].first != 0 {
 			f(i, t.keyIn(i))
@@ -196,7 +196,7 @@ func (t *tally) each(f func(slot int, key []byte)) {
 }
 
 // keyIn is the key of a slot, until there is another one.
-func (t *tally) keyIn(slot int) []byte {
+func (t *keyTable) keyIn(slot int) []byte {
 	if s := t.slots[slot]; !s.name.isShort() {
 		return t.keyOf(s)
 	}
@@ -204,7 +204,7 @@ func (t *tally) keyIn(slot int) []byte {
 }
 
 // put puts what the records of a slot's key have come to.
-func (t *tally) put(slot int, c *combiner) {
+func (t *keyTable) put(slot int, c *combiner) {
 	s, r := t.slots[slot], []byte(nil)
 	if t.Combine == meta.First {
 		r, _ = t.Spec.first(t.from[s.first-1:]) // it was found before
