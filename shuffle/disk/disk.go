@@ -25,15 +25,15 @@ import (
 
 // A Disk is where the pool has files beside memory: copies for other nodes, what has to
 // outlast the host, and what memory has no room for. Jobs have directories there by their
-// numbers, as in memory. The lock guards of which directories the names are known to last, and
-// which are to be removed; files are written without it.
+// numbers, as in memory. mu guards lasting, the directories whose names
+// would survive a crash, and undropped; files are written without it.
 type Disk struct {
 	Budget diskdir.Budget // in whole blocks
 
 	place  *diskdir.Place // this node's alone
 	health diskdir.Health
 
-	asks   slowdisk.Disk // as what reads there finds it, which may where nothing is written
+	asks   slowdisk.Disk // the disk for reads, which may work while writes are refused
 	naming sync.Mutex    // before mu; held for the system calls that give a file its name
 
 	mu struct {
@@ -151,8 +151,8 @@ func (d *Disk) Free() int64 {
 
 // Failed notes an error of writing that is one of the disk, and is why the disk failed; nil if it is
 // another error. That something is not found is one of the disk where its directory is gone, or
-// where it does not answer: the cause is ErrGone or ErrSilent, whichever is so. While the disk is
-// left alone there are no others, but of what was under way. Memory, where d is nil, does not fail.
+// where it does not answer: the cause is ErrGone or ErrSilent, whichever is so. The disk is
+// suspended then, so that only calls under way can fail still. Memory, where d is nil, does not fail.
 func (d *Disk) Failed(err error) (cause error) {
 	if d == nil {
 		return nil
@@ -204,8 +204,8 @@ func (d *Disk) openJob(number uint64) (*os.Root, error) {
 	return d.place.Root.OpenRoot(name)
 }
 
-// Drop removes the directory of a job, of which some files are used still. One that stays, as the
-// disk does not answer, is dropped once more by DropAgain.
+// Drop removes the directory of a job, some of whose files may be in use still. If the disk does
+// not answer, DropAgain tries once more.
 func (d *Disk) Drop(number uint64, used func(file string) bool) error {
 	name := strconv.FormatUint(number, 10)
 	err := d.Remove(d.place.Root, name, func(file string) bool { return used(strings.TrimPrefix(file, name+"/")) })
@@ -217,10 +217,11 @@ func (d *Disk) Drop(number uint64, used func(file string) bool) error {
 	return err
 }
 
-// Unused is of a directory of which no file is used.
+// Unused reports no file as used.
 func Unused(string) bool { return false }
 
-// DropAgain reports whether directories of jobs stay still.
+// DropAgain tries once more to remove the directories that Drop could not, and reports whether one
+// is left.
 func (d *Disk) DropAgain() bool {
 	d.mu.Lock()
 	stay := slices.Collect(maps.Keys(d.mu.undropped))
@@ -228,8 +229,8 @@ func (d *Disk) DropAgain() bool {
 	return slices.ContainsFunc(stay, func(number uint64) bool { return d.Drop(number, Unused) != nil })
 }
 
-// Remove removes a directory below one of its own. The writer of a file that is used still gives
-// back what that takes.
+// Remove removes a directory below root. Files in use are not taken off the budget: their writers
+// do that.
 func (d *Disk) Remove(root *os.Root, name string, used func(file string) bool) error {
 	return d.Do(context.Background(), func(w *slowdisk.Work) error {
 		err := each(w, root, name, func(file string, bytes int64) error {
@@ -267,9 +268,9 @@ func (d *Disk) answer(err error) error {
 	return err
 }
 
-// Ask is what a system call says that reads the disk, if that answers. Where d is nil, the caller
-// makes the call itself. A file that is opened too late is closed with the garbage. Of a directory
-// that is gone it is not known what is not there, and it is left alone.
+// Ask makes a system call that reads the disk, and waits for it no longer than patience. If d is nil
+// the caller makes it. A file that is opened too late is closed by the garbage collector. What is not
+// found while the directory is gone is ErrGone, and the disk is suspended.
 func Ask[T any](ctx context.Context, d *Disk, call func() (T, error)) (T, error) {
 	if d == nil {
 		return call()
@@ -298,7 +299,7 @@ func (d *Disk) Lasts(dir string, now bool) bool {
 	return d.mu.lasting[dir]
 }
 
-// Rename gives a file that is there another name. What has had that before is counted no more.
+// Rename renames a file. The bytes of one that had the name `to` are counted no more.
 func (d *Disk) Rename(from, to string) error {
 	d.naming.Lock()
 	defer d.naming.Unlock()
@@ -317,7 +318,7 @@ func (d *Disk) forget(dir string) {
 	maps.DeleteFunc(d.mu.lasting, func(one string, _ bool) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
 }
 
-// ErrFull is what a disk says that takes nothing.
+// ErrFull is the error of a disk that takes no writes.
 var ErrFull = meta.Worded(meta.ErrNoSpace, "the disk of the shuffle pool is full, or has failed: give --pool-nvme a larger SIZE, or remove jobs")
 
 var errFullGone = meta.Worded(ErrFull, "disk of the shuffle pool: %w", diskdir.ErrGone)

@@ -35,8 +35,8 @@ type Config struct {
 	Drop    func(name string) // called when a name no longer stands for what it did
 	Log     *slog.Logger
 
-	// Registered is called when a name stands for another dataset than before, refreshed
-	// ones are not, that was registered then; zero: for none.
+	// Registered is called when a name comes to stand for another registration, with the
+	// time of that, or zero if the name is gone. A refresh is none.
 	Registered func(name string, at time.Time)
 }
 
@@ -62,7 +62,7 @@ type Cluster interface {
 // A Fetch copies an index from another node to a path, whole or not at all.
 type Fetch func(ctx context.Context, node string, hash peers.ID, path string) error
 
-// A Finder has another node look through a part of a source of a scheme, and writes to w
+// A Finder has another node look through a split of a source of a scheme, and writes to w
 // what it found. If it is nil no other node is asked.
 type Finder func(ctx context.Context, node, scheme string, what []byte, w io.Writer) error
 
@@ -203,8 +203,8 @@ func (c *Catalog) swap(name string, d *Dataset) (old *Dataset) {
 	return old
 }
 
-// Retain says for which versions of sources this node may need a copy, and keeps the
-// indexes of no dataset that is not registered.
+// Retain tells the copies which versions of sources this node may need, and removes the
+// indexes of datasets that are not registered.
 func (c *Catalog) Retain() {
 	c.retaining.Lock() // the last caller knows best
 	defer c.retaining.Unlock()

@@ -122,8 +122,8 @@ func (n *traces) seen(r control.LearnRequest) (best trace.Trace, err error) {
 	return best, nil
 }
 
-// foretells is an error if no trace tells what readers of a view open again: one says
-// after how many opens a batch comes again, and in the next epoch there is none of this one.
+// foretells is an error if a trace of the view would be of no use: traces say after how many
+// opens a batch comes again, and the next epoch has other batches.
 func (n *traces) foretells(view string) error {
 	v, err := n.Views.Open(view)
 	if err != nil || !v.Batches().Once() {

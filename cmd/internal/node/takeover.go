@@ -67,8 +67,8 @@ func takeOver(ctx context.Context, c Config) (exclusive, error) {
 	}
 }
 
-// take takes all of it or nothing. The state directory is made once all that can be
-// refused before was not.
+// take takes all of it or nothing. The state directory is made last, after all that
+// may be refused.
 func take(ctx context.Context, c Config) (h exclusive, err error) {
 	if h.point, err = mountPoint(c.Mount); err != nil {
 		return exclusive{}, err

@@ -62,7 +62,7 @@ func Node(i int) state.Node {
 	return state.Node{ID: fmt.Sprintf("%016x", i+1), Host: host, Addr: host + ":1", Key: "key" + host}
 }
 
-// Up has owners of chunks know that all nodes are up, but those.
+// Up marks all nodes as up for the owners of chunks, except those on the hosts in but.
 func (c *Cluster) Up(but ...string) {
 	var all []plan.Node
 	for _, n := range c.State.Nodes() {
@@ -106,8 +106,8 @@ func (c *Cluster) Apply(commands ...state.Command) {
 	}
 }
 
-// Index makes the index of chunks that are so many records of 10 bytes each, on the
-// hosts of their number, which may be in racks.
+// Index makes an index with a chunk for each list of hosts, which may be in racks. A chunk
+// has so many records of 10 bytes.
 func Index(t testing.TB, racks map[string]string, records uint64, chunks ...[]string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "index")
