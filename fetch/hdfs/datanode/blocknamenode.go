@@ -27,7 +27,7 @@ func (c *Client) dial(ctx context.Context, b namenode.Block, r namenode.Replica,
 	f := &blockNamenode{located: located, size: to}
 	l := &link{wire: w, end: to}
 	l.client, err = hdfs.NewClient(hdfs.ClientOptions{
-		Addresses: []string{"front"}, User: cmp.Or(c.config.User, "ticket"), // for the front alone, but it must be there
+		Addresses: []string{"block"}, User: cmp.Or(c.config.User, "ticket"), // for the blockNamenode alone, but it must be there
 		NamenodeDialFunc: f.dial, DatanodeDialFunc: w.dial,
 	})
 	if err != nil {
