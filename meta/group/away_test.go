@@ -116,7 +116,6 @@ func TestARemovedNodeKnows(t *testing.T) {
 			leaves(leader, &state.Remove{ID: n.id})
 			for _, other := range []*node{leader, rest[1]} {
 				eventually.True(t, "all know", func() bool { return other.machine.Removed(n.id) })
-				other.port.Revoke(n.id)
 			}
 			if !up {
 				n.start(false)

@@ -39,6 +39,8 @@ type Port interface {
 	Listener(p trust.Protocol) net.Listener
 	// Dial connects to the node of that id at an address.
 	Dial(ctx context.Context, addr, id string, p trust.Protocol) (net.Conn, error)
+	// Revoke ends all connections with a node, of which this one has some number.
+	Revoke(node string) int
 }
 
 // times are the intervals and limits of a group; tests shorten them.

@@ -127,6 +127,7 @@ func (g *Group) start(ctx context.Context, founds bool) (err error) {
 	}
 	g.tasks.Go(func() { g.beginning.run(run) })
 	g.tasks.Go(func() { g.removal.await(run) })
+	g.tasks.Go(func() { revocation{g.config}.run(run) })
 	g.tasks.Go(func() { g.links.directory.remember(run, g.replica.voters) })
 	return err
 }

@@ -345,12 +345,32 @@ func TestNodesThatAreNotAdmitted(t *testing.T) {
 func TestRemovedNodesStayOut(t *testing.T) {
 	nodes := cluster(t, 2)
 	leaves(nodes[0], &state.Remove{ID: nodes[1].id})
-	nodes[0].port.Revoke(nodes[1].id)
 	eventually.True(t, "raft has it no more", func() bool { return len(nodes[0].group.servers()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := nodes[1].group.Do(ctx, &state.Setting{Key: "k", Value: "v"}); err == nil {
 		t.Error("a removed node still writes")
+	}
+}
+
+// What a node has open with others when it is removed ends.
+func TestConnectionsWithARemovedNodeEnd(t *testing.T) {
+	nodes := cluster(t, 2)
+	listener := nodes[0].port.Listener(trust.Data)
+	c, err := nodes[1].port.Dial(t.Context(), nodes[0].addr, nodes[0].id, trust.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	accepted, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	leaves(nodes[0], &state.Remove{ID: nodes[1].id})
+	accepted.SetReadDeadline(time.Now().Add(10 * time.Second)) // a failure need not take as long as the tests may
+	if _, err := accepted.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a removed node is still connected: %v", err)
 	}
 }
 

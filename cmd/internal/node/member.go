@@ -231,8 +231,8 @@ func (m *member) awaitVotes(ctx context.Context) {
 	}
 }
 
-// follow keeps the owners of chunks like the cluster, and ends connections with nodes
-// that were removed. One that is back is asked at once, however it failed before.
+// follow has those that keep something of other nodes know which there are. One that is back is
+// asked at once, however it failed before.
 func (m *member) follow(ctx context.Context) {
 	known := make(map[string]state.Node)
 	for {
@@ -242,11 +242,6 @@ func (m *member) follow(ctx context.Context) {
 			now[n.ID] = n
 		}
 		is := func(id string) bool { return now[id].ID != "" }
-		for id := range known {
-			if !is(id) && m.machine.Removed(id) {
-				m.port.Revoke(id)
-			}
-		}
 		was := known
 		known = now
 		m.owners.Follow(ownersOf(m.machine.Nodes()))
