@@ -6,7 +6,7 @@ import (
 	"rankfs/fetch/hdfs"
 	"rankfs/fetch/index"
 	"rankfs/fetch/lmdb"
-	"rankfs/shuffle/pool"
+	"rankfs/fetch/stage"
 )
 
 // An Env holds what all sources of a process share. Without one, an LMDB database
@@ -15,7 +15,7 @@ import (
 type Env struct {
 	Holds *lmdb.Holds
 	HDFS  *hdfs.Clusters
-	Pool  *pool.Pool // of which this process need not keep anything
+	Pool  stage.Pool // of which this process need not keep anything
 	Mount string     // what this process serves itself; no source may touch it; empty: none
 	// Base finds a dataset of the cluster, for one that is made of it.
 	Base func(name string) (Base, error)

@@ -58,7 +58,7 @@ var mayImport = map[string][]string{
 	"rankfs/fetch/hdfs":              {"rankfs/meta", "rankfs/meta/stall", "rankfs/fetch/index", "rankfs/fetch/lmdb", "rankfs/fetch/sequence", "rankfs/fetch/splits", "rankfs/fetch/uri", "rankfs/fetch/hdfs/"},
 	"rankfs/fetch/sequence":          {"rankfs/meta"},
 	"rankfs/fetch/stage":             {"rankfs/meta", "rankfs/fetch/index", "rankfs/shuffle/pool", "rankfs/shuffle/record"},
-	"rankfs/fetch":                   {"rankfs/meta", "rankfs/meta/mountinfo", "rankfs/meta/fault", "rankfs/fetch/", "rankfs/shuffle/pool"},
+	"rankfs/fetch":                   {"rankfs/meta", "rankfs/meta/mountinfo", "rankfs/meta/fault", "rankfs/fetch/"},
 	"rankfs/fetch/batch":             {"rankfs/meta", "rankfs/meta/stall", "rankfs/fetch/peers", "rankfs/shuffle/plan", "rankfs/fetch", "rankfs/fetch/index", "rankfs/fetch/uri"},
 	"rankfs/fetch/peers":             {"rankfs/meta", "rankfs/meta/wire", "rankfs/fetch/uri"},
 	"rankfs/cache":                   {"rankfs/meta", "rankfs/meta/stall", "rankfs/cache/ahead", "rankfs/cache/disks", "rankfs/cache/fair", "rankfs/cache/ledger", "rankfs/cache/pack", "rankfs/cache/policy", "rankfs/cache/trace"},

@@ -18,15 +18,22 @@ import (
 	"rankfs/shuffle/record"
 )
 
+// A Pool has the stages of jobs. It is used concurrently.
+type Pool interface {
+	// Sealed is a stage of a job. The error wraps meta.ErrBusy if it is not sealed yet, and
+	// meta.ErrNotExist if there is none.
+	Sealed(ctx context.Context, job, name string) (*pool.Sealed, error)
+}
+
 // A Source is the parts of a stage.
 type Source struct {
-	pool      *pool.Pool
+	pool      Pool
 	job, name string
 	sealed    *pool.Sealed // as it is attached, or was scanned last
 }
 
 // Open looks at nothing yet: the stage may be sealed, or healed, until it is read.
-func Open(p *pool.Pool, job, name string) (*Source, error) {
+func Open(p Pool, job, name string) (*Source, error) {
 	return &Source{pool: p, job: job, name: name}, nil
 }
 

@@ -48,6 +48,7 @@ type node struct {
 	pool    *pool.Pool // nil if this node has none
 
 	poolMount pooled.Mount
+	offering  func(context.Context) // says what this node has for the pool, if only nothing
 }
 
 // atEnd has a part that was built just now taken down before all others.

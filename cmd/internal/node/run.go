@@ -103,6 +103,7 @@ func (n *node) build(socket string) (err error) {
 	}
 	n.atEnd(clusters.Close)
 	all := n.newPool()
+	n.offering = all.KeepOffering
 	if c.PoolRAM > 0 {
 		n.pool = all
 	}
@@ -227,7 +228,7 @@ func (n *node) start(leader *dispatch.Leader) error {
 	n.catalog.Retain() // now that the disk is ours
 	leader.Start(dispatch.Config{Group: m.group, Machine: m.machine, Units: n.views.Units, Log: n.config.Log})
 	for _, task := range []func(context.Context){
-		n.env.Pool.KeepOffering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, watch, n.kept.RestorePins, leader.Follow, n.retire,
+		n.offering, n.catalog.Follow, m.follow, n.views.Follow, m.serve, watch, n.kept.RestorePins, leader.Follow, n.retire,
 	} {
 		n.tasks.Go(func() { task(ctx) })
 	}
