@@ -136,7 +136,7 @@ func (c *commands) serveApply(ctx context.Context, from string, request json.Raw
 	if err != nil {
 		return nil, err
 	}
-	command, err := state.Decode(data)
+	command, err := c.config.Machine.Decode(data)
 	if err != nil {
 		return nil, err
 	}

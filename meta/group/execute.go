@@ -77,7 +77,7 @@ func (e *executor) apply(ctx context.Context, by state.Sender, c state.Command) 
 	return applied{f.Index(), o.result}, nil
 }
 
-// sign enters the sender in a command, where the cluster's version of commands has one.
+// sign enters the sender in a command, and the cluster's version of commands.
 // A command that founds or upgrades a cluster is of the newest version.
 func (c *Config) sign(by state.Sender, command state.Command) {
 	version := c.Machine.Version()
@@ -85,10 +85,7 @@ func (c *Config) sign(by state.Sender, command state.Command) {
 	case *state.Found, *state.Upgrade:
 		version = c.Machine.Speaks()
 	}
-	if version < state.Signed {
-		by = state.Sender{}
-	}
-	state.Sign(command, by)
+	state.Sign(command, by, version)
 }
 
 // may refuses a command whose sender has no right to it, before it is in the log. A

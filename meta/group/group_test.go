@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -42,6 +43,7 @@ type node struct {
 	spoils   func(applied) any // what it answers to a node that sends a command; nil: what came of that
 	fragile  bool              // its log is on a disk that forgets and fails
 	disk     *platter          // of a fragile node
+	logged   *pages            // its log goes there too; nil: to the test alone
 }
 
 // quick has a cluster of one process notice soon what it waits for, but patient with
@@ -148,7 +150,11 @@ func (n *node) try(founds bool) error {
 		n.t.Fatal(err)
 	}
 	n.addr = n.port.Addr().String()
-	log := slog.New(slog.NewTextHandler(n.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", n.id)
+	var out io.Writer = n.t.Output()
+	if n.logged != nil {
+		out = io.MultiWriter(out, n.logged)
+	}
+	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})).With("at", n.id)
 	c := Config{
 		Dir: filepath.Join(n.dir, "raft"), Known: filepath.Join(n.dir, "known"), Self: state.Node{ID: n.id, Host: "host", Addr: n.addr, Life: n.life}, Machine: n.machine,
 		Port: n.port, Authority: a, Identity: n.identity, Now: time.Now, Log: log, Handlers: n.speaker(),

@@ -31,7 +31,7 @@ func joined(t *testing.T, by *node, number int, role state.Role) *node {
 // any node.
 func (n *node) tries(t *testing.T, by state.Sender, c state.Command) (err error) {
 	t.Helper()
-	state.Sign(c, by)
+	state.Sign(c, by, state.Version)
 	state.Stamp(c, 1)
 	data, err := state.Encode(c)
 	if err != nil {
@@ -295,8 +295,9 @@ func TestRolesInCertificates(t *testing.T) {
 // kinds has a command of each kind that this release reads from a log.
 func kinds(t *testing.T) (all []state.Command) {
 	t.Helper()
+	m := state.Speaking(state.Version)
 	for kind := range 256 {
-		c, err := state.Decode(append([]byte{state.Signed, byte(kind)}, `{"By":"n"}`...))
+		c, err := m.Decode(append([]byte{state.Version, byte(kind)}, `{"By":"n"}`...))
 		switch {
 		case err == nil:
 			all = append(all, c)

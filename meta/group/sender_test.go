@@ -28,7 +28,7 @@ func (n *node) speaker() map[string]Handler {
 		if err != nil {
 			return nil, err
 		}
-		c, err := state.Decode(s.Data)
+		c, err := g.config.Machine.Decode(s.Data)
 		if err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func TestAMemberWithoutAVoteSpeaksRaft(t *testing.T) {
 	for _, n := range nodes {
 		term, last := n.group.raft.CurrentTerm(), n.group.raft.LastIndex()
 		c := &state.Setting{Key: "queue.policy", Value: "stolen"}
-		state.Sign(c, state.Sender{Node: first.id})
+		state.Sign(c, state.Sender{Node: first.id}, state.Version)
 		state.Stamp(c, 1<<61)
 		data, err := state.Encode(c)
 		if err != nil {

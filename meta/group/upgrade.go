@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"rankfs/meta"
 	"rankfs/meta/state"
@@ -45,11 +46,17 @@ func (u *upgrade) goOver(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, u.config.times.patience)
 	defer cancel()
-	_, err := u.executor.apply(ctx, u.config.itself(), &state.Upgrade{To: to, Nodes: nodes})
+	c := &state.Upgrade{To: to, Nodes: nodes}
+	_, err := u.executor.apply(ctx, u.config.itself(), c)
 	if u.warnings.told(notYet(to), "", err) {
-		u.config.Log.Info("all nodes are of this release: the cluster takes commands of its version from now on; "+
-			"tokens made before let no node in any more, and all nodes there are are operators", "version", to)
+		u.config.Log.Info(wentOver(c.Tells(now)), "version", to)
 	}
+}
+
+// wentOver says that the cluster has gone over, and what operators have to know of that.
+func wentOver(tells []string) string {
+	const what = "all nodes are of this release: the cluster takes commands of its version from now on"
+	return strings.Join(append([]string{what}, tells...), "; ")
 }
 
 func notYet(version int) string {

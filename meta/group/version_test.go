@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 // Three nodes of the release before are upgraded one after the other, and have a
 // leader and take commands all the while. Nothing newer is sent until the last is.
 func TestRollingUpgrade(t *testing.T) {
-	nodes := clusterWith(t, 3, func(n *node) { n.speaks = state.Oldest })
+	logged := new(pages)
+	nodes := clusterWith(t, 3, func(n *node) { n.speaks, n.logged = state.Oldest, logged })
 	eventually.True(t, "three voters", func() bool { return vote(nodes, 3) })
 	names := []string{"0", "1", "2"}
 	for i, n := range nodes {
@@ -52,10 +54,85 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		eventually.True(t, "it has all datasets", func() bool { return len(n.machine.Datasets()) == 12 })
 	}
+	logged.tells(t, "tokens made before", true)
 	joined(t, nodes[1], 5, state.Member)
 	if err := put(nodes[2], "last"); err != nil {
 		t.Error(err)
 	}
+}
+
+// pages are what some nodes log. The lock guards the text.
+type pages struct {
+	mu struct {
+		sync.Mutex
+		text strings.Builder
+	}
+}
+
+// Write implements io.Writer.
+func (p *pages) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.text.Write(b)
+}
+
+// tells waits until it is logged that the cluster has gone over, and checks whether something
+// is told with that.
+func (p *pages) tells(t *testing.T, what string, want bool) {
+	t.Helper()
+	var line string
+	eventually.True(t, "it is logged that the cluster has gone over", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		_, rest, found := strings.Cut(p.mu.text.String(), wentOver(nil))
+		line, _, _ = strings.Cut(rest, "\n")
+		return found
+	})
+	if strings.Contains(line, what) != want {
+		t.Errorf("the leader logs %q; %q is to be in it: %v", line, what, want)
+	}
+}
+
+// The release after this one goes over as this one did, but what that has brought is not
+// done once more: a member stays a member, and a token lets nodes in.
+func TestUpgradeToTheVersionAfterThisOne(t *testing.T) {
+	const next = state.Version + 1
+	logged := new(pages)
+	nodes := clusterWith(t, 1, func(n *node) { n.logged = logged })
+	nodes = append(nodes, joined(t, nodes[0], 1, state.Operator), joined(t, nodes[0], 2, state.Member))
+	nodes[1].logged, nodes[2].logged = logged, logged
+	for i, n := range nodes {
+		eventually.True(t, "it knows of all, and of a token that no node has used", func() bool {
+			return len(n.machine.Nodes()) == 3 && len(n.machine.Tokens()) == 1
+		})
+		if version := n.machine.Version(); version != state.Version {
+			t.Fatalf("node %d is upgraded, and commands are of version %d", i, version)
+		}
+		n.stop()
+		n.speaks = next
+		n.start(false)
+		if err := n.group.Begun(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, n := range nodes {
+		eventually.True(t, "the cluster has gone over", func() bool { return n.machine.Version() == next })
+		if err := put(n, fmt.Sprint(i)); err != nil {
+			t.Errorf("node %d, which is told of version %d: %v", i, next, err)
+		}
+		for node, want := range map[*node]state.Role{nodes[0]: state.Operator, nodes[1]: state.Operator, nodes[2]: state.Member} {
+			if is, _ := n.machine.Node(node.id); is.Role != want {
+				t.Errorf("for node %d a node is %q, not %q", i, is.Role, want)
+			}
+		}
+		if len(n.machine.Tokens()) != 1 || n.machine.Err() != nil {
+			t.Errorf("node %d: tokens %+v, %v", i, n.machine.Tokens(), n.machine.Err())
+		}
+	}
+	if _, err := nodes[2].group.MakeToken(t.Context(), time.Hour, 1, state.Member); !errors.Is(err, meta.ErrDenied) {
+		t.Errorf("a member makes a token: %v", err)
+	}
+	logged.tells(t, "tokens", false)
 }
 
 // warned reports whether the leader has logged something that begins with what, and still

@@ -64,10 +64,11 @@ func (t *nodes) someOperators() string {
 // Denies says why a node may not send a command, whatever that is about, as far as this
 // machine knows. Where that depends on who votes the command has the voters.
 func (m *Machine) Denies(node string, c Command) error {
-	if m.Version() < Signed {
+	version := m.Version()
+	if version < Signed {
 		return nil
 	}
-	Sign(c, Sender{Node: node})
+	Sign(c, Sender{Node: node}, version)
 	if err := m.May(c); err != nil {
 		return err
 	}

@@ -37,6 +37,11 @@ func (m *Machine) Apply(index uint64, data []byte) (Result, error) {
 	return result, err
 }
 
+// Decode reads a command that this machine understands. A leader decodes the commands of
+// other nodes before they go into the log: one that cannot be decoded there would stop
+// every machine.
+func (m *Machine) Decode(data []byte) (Command, error) { return decodeUpTo(m.speaks, data) }
+
 // mayCome says why a command is not for this state: it is of another version, or
 // from a node that may not send it. A leader may have encoded it before it knew that
 // the cluster has gone over; so it is sent again.

@@ -142,7 +142,7 @@ func TestBlobModel(t *testing.T) {
 				c.m = through(t, c.m)
 			case 1:
 				has, ok := model[name]
-				_, err := c.try(signedBy(other, &state.DropBlob{StageName: blobs, Blob: has, Entry: state.Entry{}}))
+				_, err := c.try(signedBy(other, &state.DropBlob{StageName: blobs, Blob: has}))
 				full := false
 				for other := range model {
 					full = full || has.Dir && strings.HasPrefix(other, name+"/")

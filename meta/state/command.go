@@ -30,6 +30,10 @@ type Entry struct {
 	At    int64  `json:",omitempty"`
 	By    string `json:",omitempty"` // a node
 	Leads bool   `json:",omitempty"` // which leads, and does what is the leader's to do
+
+	// version is that in which the command is said, the first byte of its form in the log;
+	// zero in one that was not signed, which is of version Oldest.
+	version int
 }
 
 // A Sender of a command is a node, for itself or, if it leads, as the leader of the
@@ -43,9 +47,15 @@ type Sender struct {
 // every command that it puts into the log.
 func Stamp(c Command, at int64) { c.entry().At = at }
 
-// Sign enters the sender of a command. From version 4 on the leader signs every command, and
-// overwrites what its sender entered.
-func Sign(c Command, by Sender) { c.entry().By, c.entry().Leads = by.Node, by.Leads }
+// Sign enters the version in which a command is said and, from version 4 on, its sender. The
+// leader signs every command, and overwrites what its sender entered.
+func Sign(c Command, by Sender, version int) {
+	if version < Signed {
+		by = Sender{}
+	}
+	e := c.entry()
+	e.By, e.Leads, e.version = by.Node, by.Leads, version
+}
 
 func (e *Entry) entry() *Entry { return e }
 
@@ -90,9 +100,8 @@ func came[T any](r Result) T {
 	return *new(T)
 }
 
-// versionSaid is the version that the leader spoke when it noted a command: only from Signed
-// on it notes who sent it.
-func versionSaid(c Command) int { return signedIf(c.entry().By != "") }
+// versionSaid is the version that the leader spoke when it noted a command.
+func versionSaid(c Command) int { return max(c.entry().version, Oldest) }
 
 // versionNeeded is the version in which what a command has can be said first.
 func versionNeeded(c Command) int {

@@ -22,7 +22,9 @@
 // the node must be upgraded. For the same reason a rule that changes needs a
 // new version of commands; so does a field. A machine knows two versions, its own
 // and that of the release before. The cluster takes one of them, in log and
-// snapshot, and Upgrade has it go over to the next when all nodes know that.
+// snapshot, and Upgrade has it go over to the next when all nodes know that. Each version
+// has its byte in the log and its snapshots, and its row of migrations if the state changes
+// with it.
 //
 // The state is sections, each of which is one kind of agreed thing: its table, its
 // commands, the right to send each and what each comes to, its reads, its frames in a

@@ -34,10 +34,7 @@ func Encode(c Command) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads a command. A leader decodes the commands of other nodes before they go
-// into the log: one that cannot be decoded there would stop every machine.
-func Decode(data []byte) (Command, error) { return decodeUpTo(Version, data) }
-
+// decodeUpTo reads a command, of that version at most.
 func decodeUpTo(newest int, data []byte) (Command, error) {
 	if len(data) < 2 || len(data) > MaxCommand {
 		return nil, fmt.Errorf("command of %d bytes %w", len(data), meta.ErrCorrupt)
@@ -58,6 +55,7 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 	if rest := data[2+d.InputOffset():]; len(bytes.TrimSpace(rest)) != 0 {
 		return nil, fmt.Errorf("command of kind %d %w: %d bytes follow it", data[1], meta.ErrCorrupt, len(rest))
 	}
+	c.entry().version = version
 	if says, err := versionOf(c); err != nil || says != version {
 		return nil, fmt.Errorf("command of kind %d %w: it is not of version %d", data[1], meta.ErrCorrupt, version)
 	}
@@ -65,7 +63,7 @@ func decodeUpTo(newest int, data []byte) (Command, error) {
 }
 
 // versionOf is the version that a command is of. It refuses one that has
-// something that its version does not know.
+// something that its version does not know, or lacks what that has.
 func versionOf(c Command) (int, error) {
 	if u, ok := c.(*Upgrade); ok {
 		return max(u.To, Signed), nil
@@ -73,6 +71,9 @@ func versionOf(c Command) (int, error) {
 	said := versionSaid(c)
 	if needs := max(versionNeeded(c), known.of(c).since); needs > said {
 		return 0, meta.Worded(meta.ErrInvalid, "command of version %d cannot be given before all nodes are of this release; see: rankfs node ls", needs)
+	}
+	if said >= Signed && c.entry().By == "" {
+		return 0, fmt.Errorf("command of version %d %w: it has no sender", said, meta.ErrInvalid)
 	}
 	return said, nil
 }

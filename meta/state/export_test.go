@@ -10,6 +10,9 @@ import (
 // New is the machine that no command was applied to.
 func New() *Machine { return Speaking(Version) }
 
+// Decode reads a command of up to this version.
+func Decode(data []byte) (Command, error) { return decodeUpTo(Version, data) }
+
 // Hash is the same for machines that are the same, whatever the index at which
 // they came to be so.
 func (m *Machine) Hash() uint64 {

@@ -22,7 +22,7 @@ func (c *Found) apply(s *state) (Result, error) {
 		return Result{}, nil
 	case Cluster{}:
 		s.Cluster = c.Cluster
-		if said := versionSaid(c); said > Oldest {
+		if said := versionSaid(c); said >= Signed {
 			s.Version = said
 		}
 		s.changed.cluster = true

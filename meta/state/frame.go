@@ -24,12 +24,10 @@ import (
 // damage can be told from an older release that reads it.
 //
 // A snapshot goes to nodes that may be of the release before, so it is of the
-// version that goes with the version of commands that the cluster takes.
+// version that goes with the version of commands that the cluster takes: see snapshotOf.
 const (
-	magic          = "rankfsst"
-	oldestSnapshot = 2        // commands of version 3
-	signedSnapshot = 3        // commands of version 4
-	maxFrame       = 32 << 20 // the nodes of a plan of MaxRanks ranks
+	magic    = "rankfsst"
+	maxFrame = 32 << 20 // the nodes of a plan of MaxRanks ranks
 )
 
 // A tag says what a frame has. Those of a section are in its restore.
@@ -77,8 +75,8 @@ func (f *frameWriter) json(t tag, v any) {
 	f.frame(t, b)
 }
 
-func (f *frameWriter) begin(version uint32) {
-	f.write(binary.LittleEndian.AppendUint32([]byte(magic), version))
+func (f *frameWriter) begin(version int) {
+	f.write(binary.LittleEndian.AppendUint32([]byte(magic), uint32(version)))
 }
 
 func (f *frameWriter) end() {
@@ -123,7 +121,7 @@ func cut(err error) error {
 }
 
 // begin returns the version.
-func (f *frameReader) begin() (uint32, error) {
+func (f *frameReader) begin() (int, error) {
 	b, err := f.take(len(magic) + 4)
 	if err != nil {
 		return 0, err
@@ -131,7 +129,7 @@ func (f *frameReader) begin() (uint32, error) {
 	if string(b[:len(magic)]) != magic {
 		return 0, fmt.Errorf("%w: it does not begin as one", meta.ErrCorrupt)
 	}
-	return binary.LittleEndian.Uint32(b[len(magic):]), nil
+	return int(binary.LittleEndian.Uint32(b[len(magic):])), nil
 }
 
 // next returns the next frame, the last one being of tagEnd.

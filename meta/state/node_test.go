@@ -81,8 +81,8 @@ func TestLives(t *testing.T) {
 func TestAHostThatIsCalledOtherwise(t *testing.T) {
 	c := roled(t)
 	n, _ := c.m.Node(id(2))
-	begin := func(life uint64, called string) *state.Begin {
-		return &state.Begin{Entry: state.Entry{By: id(2)}, ID: id(2), Addr: "h:2", Life: life, Called: called}
+	begin := func(life uint64, called string) state.Command {
+		return signedBy(id(2), &state.Begin{ID: id(2), Addr: "h:2", Life: life, Called: called})
 	}
 	for life, called := range []string{"", "other", "third", ""} {
 		c.do(begin(uint64(life+1), called))

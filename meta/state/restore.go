@@ -16,7 +16,7 @@ func hide(err error) error { return errors.New(err.Error()) }
 // A restorer puts a state together, frame by frame.
 type restorer struct {
 	s         *state
-	version   uint32
+	version   int // of the snapshot
 	read      map[tag]tagReader
 	seen      map[tag]bool // of the frames that there is one of
 	due       tag          // the frame that must come next, if one must
@@ -74,8 +74,7 @@ func (in *restorer) single(t tag, payload []byte) error {
 	if err := decode(payload, h); err != nil {
 		return err
 	}
-	known := h.version() <= Version && snapshotOf(h.version()) == in.version
-	return must(known && h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63 && h.Evicted <= h.Sequence, errWrong)
+	return must(snapshotOf(h.version()) == in.version && h.Now >= 0 && h.Generation < 1<<63 && h.Sequence < 1<<63 && h.Evicted <= h.Sequence, errWrong)
 }
 
 // sequence takes a number that nothing else may have.

@@ -11,12 +11,12 @@ import (
 
 // signedBy is a command as the leader puts it into the log for a node.
 func signedBy(node string, c state.Command) state.Command {
-	state.Sign(c, state.Sender{Node: node})
+	state.Sign(c, state.Sender{Node: node}, state.Version)
 	return c
 }
 
 func byLeader(node string, c state.Command) state.Command {
-	state.Sign(c, state.Sender{Node: node, Leads: true})
+	state.Sign(c, state.Sender{Node: node, Leads: true}, state.Version)
 	return c
 }
 
@@ -150,7 +150,7 @@ func TestRights(t *testing.T) {
 func (p permission) try(t *testing.T, as string, by state.Sender, may bool) {
 	t.Helper()
 	c, command := roled(t), p.command()
-	state.Sign(command, by)
+	state.Sign(command, by, state.Version)
 	before, early := c.m.Hash(), c.m.May(command)
 	_, err := c.try(command)
 	if denied := errors.Is(err, meta.ErrDenied); denied == may || (early == nil) != may {
@@ -168,7 +168,7 @@ func TestRightsOfStrangers(t *testing.T) {
 		c := roled(t)
 		c.do(signedBy(operator, &state.Remove{ID: hostile}))
 		command := p.command()
-		state.Sign(command, state.Sender{Node: hostile, Leads: true})
+		state.Sign(command, state.Sender{Node: hostile, Leads: true}, state.Version)
 		if _, err := c.try(command); !errors.Is(err, meta.ErrDenied) {
 			t.Errorf("%s by a removed node: %v", p.name, err)
 		}

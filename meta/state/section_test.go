@@ -12,9 +12,11 @@ import (
 	"rankfs/meta"
 )
 
-// notes are a section that only this test has: texts that nodes leave, and that
-// are there since commands are signed.
+// notes are a section that only these tests have: texts that nodes leave, and that
+// are there since the version that a test says.
 type notes struct{ table[string, string] }
+
+var notesSince int
 
 // Note leaves a text of a node, or takes it back if it is empty.
 type Note struct {
@@ -25,7 +27,7 @@ type Note struct {
 const maxNotes = 2
 
 func (*notes) commands() []command {
-	return []command{{kind: 99, blank: blank[Note], by: owns, since: Signed}}
+	return []command{{kind: 99, blank: blank[Note], by: owns, since: notesSince}}
 }
 
 func (t *notes) share() sharer { return &notes{t.table.share()} }
@@ -77,31 +79,51 @@ func (c *Note) apply(s *state) (Result, error) {
 }
 
 // withNotes adds the line to the table, until the test ends.
-func withNotes(t *testing.T) {
+func withNotes(t *testing.T, since int) {
 	before := known
+	notesSince = since
 	known = append(slices.Clone(sections), fresh[notes]).index()
 	t.Cleanup(func() { known = before })
 }
 
-// noted is a machine of four nodes, of which the first is an operator.
-func noted(t *testing.T) *Machine {
-	m := New()
-	lead := Entry{By: idString(1), Leads: true}
-	hash := strings.Repeat("0", 64)
-	log := []Command{
-		&Found{Entry: lead, Cluster: Cluster{ID: "c", CA: "ca"}},
-		&Admit{Entry: lead, Node: Node{ID: idString(1), Host: "h", Addr: "h:1", Key: "k"}, Speaks: Version},
-		&Token{Entry: Entry{By: idString(1)}, Hash: hash, Expires: 1 << 62, Uses: 9, Role: Member},
+var tokenOfNotes = strings.Repeat("0", 64)
+
+// noted is a machine that understands such a version, of a cluster of this one and of
+// four nodes, of which the first is an operator.
+func noted(t *testing.T, speaks int) *Machine {
+	m := Speaking(speaks)
+	apply(t, m, lead(&Found{Cluster: Cluster{ID: "c", CA: "ca"}}),
+		admits(1, Version),
+		by(1, &Token{Hash: tokenOfNotes, Expires: 1 << 62, Uses: 9, Role: Member}),
+		admits(2, Version), admits(3, Version), admits(4, Version))
+	return m
+}
+
+func admits(n uint64, speaks int) Command {
+	hash := tokenOfNotes
+	if n == 1 {
+		hash = ""
 	}
-	for n := uint64(2); n <= 4; n++ {
-		log = append(log, &Admit{Entry: lead, TokenHash: hash, Node: Node{ID: idString(n), Host: "h", Addr: "h:1", Key: "k"}, Speaks: Version})
-	}
+	return lead(&Admit{TokenHash: hash, Node: Node{ID: idString(n), Host: "h", Addr: "h:1", Key: "k"}, Speaks: speaks})
+}
+
+// by is a command of a node, and lead one of the first as the leader.
+func by(n uint64, c Command) Command { return said(c, Sender{Node: idString(n)}, Version) }
+
+func lead(c Command) Command { return said(c, Sender{Node: idString(1), Leads: true}, Version) }
+
+func said(c Command, by Sender, version int) Command {
+	Sign(c, by, version)
+	return c
+}
+
+func apply(t *testing.T, m *Machine, log ...Command) {
+	t.Helper()
 	for _, c := range log {
 		if err := send(m, c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return m
 }
 
 func send(m *Machine, c Command) error {
@@ -112,8 +134,8 @@ func send(m *Machine, c Command) error {
 	return err
 }
 
-func note(by, node uint64, text string) *Note {
-	return &Note{Entry: Entry{By: idString(by)}, Node: idString(node), Text: text}
+func note(sender, node uint64, text string) Command {
+	return by(sender, &Note{Node: idString(node), Text: text})
 }
 
 func saved(t *testing.T, m *Machine) []byte {
@@ -133,24 +155,24 @@ func saved(t *testing.T, m *Machine) []byte {
 // have the right, told to those who wait, written, read and bounded, and is not
 // there before its version.
 func TestASectionOfItsOwn(t *testing.T) {
-	empty := saved(t, noted(t))
-	withNotes(t)
-	m := noted(t)
+	empty := saved(t, noted(t, Version))
+	withNotes(t, Signed)
+	m := noted(t, Version)
 	if got := saved(t, m); !bytes.Equal(got, empty) {
 		t.Error("a section that has nothing changes snapshots")
 	}
 	changed := m.Changed()
 	for _, tt := range []struct {
 		name string
-		c    *Note
+		c    Command
 		want error
 	}{
 		{"of itself", note(2, 2, "a"), nil},
 		{"of another node", note(2, 3, "a"), meta.ErrDenied},
 		{"of a node that is not known", note(7, 7, "a"), meta.ErrDenied},
-		{"of no node", &Note{Entry: Entry{By: idString(2)}}, meta.ErrInvalid},
+		{"of no node", by(2, new(Note)), meta.ErrInvalid},
 		{"before its version", &Note{Node: idString(2), Text: "a"}, meta.ErrInvalid},
-		{"of another, by the leader", &Note{Entry: Entry{By: idString(1), Leads: true}, Node: idString(3), Text: "b"}, nil},
+		{"of another, by the leader", lead(&Note{Node: idString(3), Text: "b"}), nil},
 		{"one too many", note(4, 4, "c"), meta.ErrBusy},
 		{"a change when there are as many as can be", note(2, 2, "d"), nil},
 	} {
@@ -186,19 +208,13 @@ func TestASectionOfItsOwn(t *testing.T) {
 
 // What is of a node or of a dataset goes with it, and a snapshot says at its end what it lacks.
 func TestASectionHearsOfWhatGoes(t *testing.T) {
-	withNotes(t)
-	m, by := noted(t), Entry{By: idString(1)}
+	withNotes(t, Signed)
+	m := noted(t, Version)
 	notes := sectionOf[*notes](m.mu.state)
-	for _, c := range []Command{
-		&PutDataset{Entry: by, Name: "d", Registration: []byte("1"), Index: strings.Repeat("0", 64)},
+	apply(t, m, by(1, &PutDataset{Name: "d", Registration: []byte("1"), Index: strings.Repeat("0", 64)}),
 		note(2, 2, "d"), note(3, 3, "e"),
-		&Remove{Entry: by, ID: idString(3)},
-		&RemoveDataset{Entry: by, Name: "d", Generation: 1},
-	} {
-		if err := send(m, c); err != nil {
-			t.Fatal(err)
-		}
-	}
+		by(1, &Remove{ID: idString(3)}),
+		by(1, &RemoveDataset{Name: "d", Generation: 1}))
 	if notes.len() != 0 {
 		t.Errorf("of a node and a dataset that are gone there is %v", notes.m)
 	}
@@ -210,7 +226,7 @@ func TestASectionHearsOfWhatGoes(t *testing.T) {
 
 // Frames of a section that no machine writes.
 func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
-	withNotes(t)
+	withNotes(t, Signed)
 	frame := func(node uint64) string { return fmt.Sprintf(`{"Node":%q,"Text":"t"}`, idString(node)) }
 	for _, tt := range []struct {
 		name    string
@@ -237,7 +253,7 @@ func TestForgedFramesOfASectionOfItsOwn(t *testing.T) {
 // Each tag of a frame, and each number of a command, is of one section.
 func TestSectionsShareNothing(t *testing.T) {
 	tags := map[tag]bool{tagEnd: true, tagApplied: true, tagHeader: true}
-	in := newRestorer(signedSnapshot)
+	in := newRestorer(snapshotOf(Version))
 	for p := range having[section](in.s) {
 		for tag := range p.restore(in) {
 			if tags[tag] {

@@ -65,13 +65,13 @@ func (m *Machine) Restore(r io.Reader) error {
 
 // readState reads all frames. The checksum comes last, and says nothing about
 // what an enemy wrote, so nothing is believed before either.
-func readState(r io.Reader, newest uint32) (*state, error) {
+func readState(r io.Reader, newest int) (*state, error) {
 	f := newFrameReader(r)
 	version, err := f.begin()
 	if err != nil {
 		return nil, err
 	}
-	known := canRead(int(version), oldestSnapshot, int(newest))
+	known := canRead(version, snapshotOf(Oldest), newest)
 	in := newRestorer(version)
 	for {
 		tag, payload, err := f.next()
@@ -91,7 +91,7 @@ func readState(r io.Reader, newest uint32) (*state, error) {
 	}
 }
 
-func newRestorer(version uint32) *restorer {
+func newRestorer(version int) *restorer {
 	in := &restorer{
 		s: newState(), version: version,
 		read: make(map[tag]tagReader), seen: make(map[tag]bool), sequences: make(map[uint64]bool),

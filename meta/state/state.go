@@ -44,7 +44,7 @@ func having[T any](s *state) iter.Seq[T] {
 
 // header has the values that are in no section.
 type header struct {
-	Version    int `json:",omitempty"` // of the commands that are taken; none is Oldest
+	Version    int `json:",omitempty"` // of the commands that are taken; none before Signed
 	Cluster    Cluster
 	Now        int64  // time of the cluster
 	Generation uint64 // the last that a dataset was given
@@ -87,7 +87,7 @@ func (s *state) share() *state {
 
 func (h *header) version() int { return max(h.Version, Oldest) }
 
-func (s *state) snapshotVersion() uint32 { return snapshotOf(s.version()) }
+func (s *state) snapshotVersion() int { return snapshotOf(s.version()) }
 
 // sectionOf is the section of that type.
 func sectionOf[S sharer](s *state) S {

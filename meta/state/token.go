@@ -48,7 +48,7 @@ func (in *restorer) token(t Token) error {
 	_, twice := in.s.tokens().get(t.Hash)
 	used := t.Used
 	t.Used = 0
-	if err := first(t.check(), must(versionNeeded(&t) == Oldest || in.s.version() >= Signed, errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
+	if err := first(t.check(), must(versionNeeded(&t) <= in.s.version(), errWrong), must(!twice, errTwice), must(0 <= used && used <= t.Uses && t.Expires > in.s.Now, errWrong)); err != nil {
 		return err
 	}
 	t.Used = used
@@ -157,6 +157,7 @@ func (t *tokens) add(token Token) {
 		t.expiry = math.MaxInt64
 	}
 	t.expiry = min(t.expiry, token.Expires)
+	token.version = 0 // of the command, not of the token: a snapshot has it once
 	t.set(strings.Clone(token.Hash), token)
 }
 

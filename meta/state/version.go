@@ -43,10 +43,7 @@ func canRead(version, oldest, newest int) error {
 	return nil
 }
 
-// snapshotOf is the version of snapshots that goes with one of commands.
-func snapshotOf(version int) uint32 {
-	if version >= Signed {
-		return signedSnapshot
-	}
-	return oldestSnapshot
-}
+// snapshotOf is the version of snapshots that goes with one of commands. Each has its own, so
+// that a node which does not understand the commands does not take the snapshot for one that it
+// can read.
+func snapshotOf(version int) int { return version - 1 }

@@ -73,8 +73,8 @@ func TestReleaseBefore(t *testing.T) {
 }
 
 // upgrade is signed by the leader.
-func upgrade(leader string, nodes ...string) *state.Upgrade {
-	return &state.Upgrade{Entry: state.Entry{By: leader, Leads: true}, To: state.Version, Nodes: nodes}
+func upgrade(leader string, nodes ...string) state.Command {
+	return byLeader(leader, &state.Upgrade{To: state.Version, Nodes: nodes})
 }
 
 // A cluster of the release before goes over when all its nodes can, and from then
@@ -86,7 +86,7 @@ func TestUpgrade(t *testing.T) {
 	if c.m.Version() != state.Oldest {
 		t.Fatalf("version %d", c.m.Version())
 	}
-	c.refuse(meta.ErrDenied, &state.Upgrade{Entry: state.Entry{By: id(2)}, To: state.Version, Nodes: []string{id(1), id(2), id(3)}})
+	c.refuse(meta.ErrDenied, signedBy(id(2), &state.Upgrade{To: state.Version, Nodes: []string{id(1), id(2), id(3)}}))
 	c.do(upgrade(id(1), id(1), id(2), id(3), id(7)))
 	c.do(upgrade(id(1), id(1))) // has happened
 	if c.m.Version() != state.Version || len(c.m.Tokens()) != 0 {
@@ -98,9 +98,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 	c.refuse(meta.ErrUnavailable, &state.Setting{Key: "k", Value: "w"})
-	signed := &state.Setting{Key: "k", Value: "w"}
-	state.Sign(signed, state.Sender{Node: id(1)})
-	c.do(signed)
+	c.do(signedBy(id(1), &state.Setting{Key: "k", Value: "w"}))
 	through(t, c.m)
 	old := state.Speaking(state.Oldest)
 	if err := old.Restore(bytes.NewReader(written(t, snapshot(t, c.m)))); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
@@ -136,9 +134,7 @@ func TestWhatIsNewWaitsForTheUpgrade(t *testing.T) {
 // Before all have gone over, a leader that is ahead is refused, and nothing ends.
 func TestAheadOfTheCluster(t *testing.T) {
 	c := full(t)
-	early := &state.Setting{Key: "k", Value: "w"}
-	state.Sign(early, state.Sender{Node: id(1)})
-	c.refuse(meta.ErrUnavailable, early)
+	c.refuse(meta.ErrUnavailable, signedBy(id(1), &state.Setting{Key: "k", Value: "w"}))
 	if c.m.Err() != nil || c.m.Setting("k") == "w" {
 		t.Errorf("%v, %q", c.m.Err(), c.m.Setting("k"))
 	}

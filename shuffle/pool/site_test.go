@@ -254,7 +254,7 @@ func (s *site) apply(by state.Sender, c state.Command) (state.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.now += 1e6
-	state.Sign(c, by)
+	state.Sign(c, by, state.Version)
 	state.Stamp(c, s.mu.now)
 	data, err := state.Encode(c)
 	if err != nil {

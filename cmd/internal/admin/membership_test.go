@@ -99,7 +99,7 @@ func roled(t *testing.T, role state.Role, removed bool) *state.Machine {
 	}
 	for i, c := range commands {
 		_, admits := c.(*state.Admit)
-		state.Sign(c, state.Sender{Node: founder.ID, Leads: i == 0 || admits})
+		state.Sign(c, state.Sender{Node: founder.ID, Leads: i == 0 || admits}, state.Version)
 		state.Stamp(c, int64(i+1)*1e9)
 		data, err := state.Encode(c)
 		if err == nil {

@@ -44,7 +44,7 @@ func TestNodesThatAreAskedToHelp(t *testing.T) {
 		t.Errorf("%d nodes are asked before all of them are of this release", n)
 	}
 	leader := state.Sender{Node: ids[0], Leads: true}
-	signed := func(c state.Command) state.Command { state.Sign(c, leader); return c }
+	signed := func(c state.Command) state.Command { state.Sign(c, leader, state.Version); return c }
 	do(signed(&state.Upgrade{To: state.Version, Nodes: ids}))
 	if n := len(c.helpers()); n != 2 {
 		t.Errorf("%d nodes are asked, want both others", n)
