@@ -84,7 +84,7 @@ func TestUnknownCommand(t *testing.T) {
 		data string
 		want error
 	}{
-		{"a later version", "\x05\x01{}", meta.ErrUnavailable},
+		{"a later version", string([]byte{state.Version + 1}) + "\x01{}", meta.ErrUnavailable},
 		{"an unknown kind, signed", "\x04\xff{}", meta.ErrUnavailable},
 		{"without a signer", "\x04\x14{\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},
 		{"signed before that was so", "\x03\x14{\"By\":\"0000000000000001\",\"Key\":\"k\",\"Value\":\"v\"}", meta.ErrCorrupt},

@@ -116,7 +116,7 @@ func TestUnitBounds(t *testing.T) {
 
 // Which user opens a queue is said to no machine that does not know of users.
 func TestUsersOfQueuesAreSigned(t *testing.T) {
-	for uid, want := range map[uint32]byte{0: state.Oldest, 1: state.Signed} {
+	for uid, want := range map[uint32]byte{0: state.Oldest, 1: state.Version} {
 		open := opening(1, 1, uid)
 		if uid != 0 {
 			signedBy(id(1), open)

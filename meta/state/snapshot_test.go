@@ -47,6 +47,30 @@ func full(t testing.TB) *cluster {
 	return c
 }
 
+// current is full after its upgrade, with some of each thing that begins with this version.
+func current(t testing.TB) *cluster {
+	c := full(t)
+	c.do(upgrade(id(1), id(1), id(2), id(3)))
+	do := func(command state.Command) { c.do(signedBy(id(1), command)) }
+	do(&state.Token{Hash: index(5), Expires: 1 << 61, Uses: 3, Role: state.Member})
+	do(&state.Begin{ID: id(1), Addr: "h:3", Life: 78, Called: "other"})
+	do(&state.OfferPool{ID: id(1), Bytes: 1 << 30})
+	do(&state.MakeJob{Node: id(1), Name: "j", UID: 7, Nonce: 1})
+	j, _ := c.m.PoolJob("j")
+	do(&state.UseJob{Node: id(1), Name: "j", Open: true})
+	do(&state.SetQuota{Name: "j", Quota: 1 << 30})
+	do(&state.ReserveQuota{Node: id(1), Name: "j", Number: j.Number, Asked: 100})
+	do(&state.MakeStage{Job: "j", Name: "s", Nonce: 2})
+	do(&state.SpecifyStage{StageName: stageName, Spec: "maps=2 parts=3"})
+	g, _ := c.m.Stage(j.Number, "s")
+	one := state.Commit{Size: 10, Sum: 5, Writer: id(1), Nodes: []string{id(1)}}
+	do(&state.CommitMaps{Maps: state.MapsByStage{{Stage: g.Number, Maps: state.Commits{one}}}})
+	do(&state.MakeStage{Job: "j", Name: blobs.Name, Nonce: 3})
+	do(&state.PutBlobs{StageName: blobs, Node: id(1), Dirs: []state.Blob{{Name: "d", Number: 4, Dir: true}},
+		Maps: state.Commits{{Map: 1 << 40, Writer: id(1), Nodes: []string{id(1)}, Name: "d/k"}}})
+	return c
+}
+
 func TestSnapshotRestores(t *testing.T) {
 	c := full(t)
 	read := through(t, c.m)
@@ -126,7 +150,7 @@ func TestSnapshotDamage(t *testing.T) {
 	if _, err := state.Read(bytes.NewReader(longer)); !errors.Is(err, meta.ErrCorrupt) {
 		t.Fatalf("another length, with a good sum: %v", err)
 	}
-	later := sealed(4, frames(data))
+	later := sealed(binary.LittleEndian.Uint32(data[8:])+state.Version-state.Oldest+1, frames(data))
 	if _, err := state.Read(bytes.NewReader(later)); !errors.Is(err, meta.ErrUnavailable) || !strings.Contains(err.Error(), "upgrade") {
 		t.Fatalf("a later version: %v", err)
 	}
@@ -170,18 +194,63 @@ func sealed(version uint32, all []frame) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Snapshots with good sums that no machine has written.
+// A forgery changes a text of the first frame of a section that has it.
+type forgery struct {
+	name     string
+	section  byte
+	from, to string
+}
+
+func inHeader(version int) string { return fmt.Sprintf(`"Version":%d,`, version) }
+
+// Snapshots with good sums that no machine has written, of a cluster of this version.
 func TestForgedSnapshot(t *testing.T) {
-	good := frames(written(t, snapshot(t, full(t).m)))
+	good := written(t, snapshot(t, current(t).m))
+	through(t, current(t).m)
+	for _, tt := range []forgery{
+		{"a header of the version before", 'i', inHeader(state.Version), inHeader(state.Version - 1)},
+		{"a header of the next version", 'i', inHeader(state.Version), inHeader(state.Version + 1)},
+		{"a token for no role", 't', `"Role":"member"`, `"Role":"guest"`},
+		{"a node of no role", 'n', `"Role":"operator"`, `"Role":""`},
+		{"a node of another role", 'n', `"Role":"operator"`, `"Role":"guest"`},
+		{"a node that is called nothing that can be", 'n', `"Called":"other"`, `"Called":"o t"`},
+		{"a node that owes the pool", 'n', `"Pool":1`, `"Pool":-1`},
+		{"a node that wishes for one that cannot be", 'n', `"ID":"`, `"Wish":"x","Wished":1,"ID":"`},
+		{"a job of no name", 'J', `"Name":"j"`, `"Name":""`},
+		{"a job with the number of a plan", 'J', `"Number":7`, `"Number":2`},
+		{"a job of no life", 'J', `"Life":8`, `"Life":-8`},
+		{"a job of less than no quota", 'J', `"Quota":1`, `"Quota":-1`},
+		{"a job used before there was time", 'J', `"Used":4`, `"Used":-4`},
+		{"a job made before there was time", 'J', `"Made":4`, `"Made":-4`},
+		{"a job that a removed node uses", 'J', `"Users":{"` + id(1), `"Users":{"` + id(4)},
+		{"a job with room for a removed node", 'J', `"Reserved":{"` + id(1), `"Reserved":{"` + id(4)},
+		{"a job with more room than was asked for", 'J', `"Bytes":90`, `"Bytes":101`},
+		{"a stage of no job", 'G', `"Job":7`, `"Job":8`},
+		{"a stage of no name", 'G', `"Name":"s"`, `"Name":""`},
+		{"a stage twice", 'G', `"Name":"s"`, `"Name":"blob"`},
+		{"a stage with the number of its job", 'G', `"Number":8`, `"Number":7`},
+		{"a stage with maps and without a spec", 'G', `"Spec":"maps=2 parts=3 copies=2"`, `"Spec":""`},
+		{"a stage of blobs that is sealed", 'G', `"Spec":"parts=1 copies=2"`, `"Spec":"parts=1 copies=2","Sealed":true`},
+		{"directories of no stage", 'D', `"Stage":9`, `"Stage":8`},
+		{"a directory with no name", 'D', `"Name":"d"`, `"Name":""`},
+		{"a directory that is none", 'D', `"Dir":true`, `"Dir":false`},
+		{"a directory in none", 'D', `"Name":"d"`, `"Name":"e/d"`},
+		{"a blob in no directory", 'D', `"Name":"d"`, `"Name":"e"`},
+		{"maps of no stage", 'M', `"Stage":8`, `"Stage":7`},
+		{"no maps", 'M', `"Maps":"AQEAAAAAAAAAAAAKBQAAAAAAAAAAAQAA"`, `"Maps":""`},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.isRefused(t, good) })
+	}
+}
+
+// Snapshots with good sums that no machine has written, of a cluster that has not gone over.
+func TestForgedSnapshotOfTheReleaseBefore(t *testing.T) {
+	data := written(t, snapshot(t, full(t).m))
+	good := frames(data)
 	if _, err := state.Read(bytes.NewReader(sealed(2, good))); err != nil {
 		t.Fatal(err)
 	}
-	// Each row changes the text of the first frame of a section that has it.
-	tests := []struct {
-		name     string
-		section  byte
-		from, to string
-	}{
+	tests := []forgery{
 		{"a negative time", 'i', `"Now":`, `"Now":-`},
 		{"an endless sequence", 'i', `"Sequence":`, `"Sequence":1844674407370955161`},
 		{"no sequence", 'i', `"Sequence":6`, `"Sequence":1`},
@@ -259,11 +328,7 @@ func TestForgedSnapshot(t *testing.T) {
 		{"something after a value", 's', "", " x"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := forge(t, good, tt.section, tt.from, tt.to); !errors.Is(err, meta.ErrCorrupt) {
-				t.Fatalf("got %v", err)
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { tt.isRefused(t, data) })
 	}
 	for _, f := range good {
 		t.Run(fmt.Sprintf("section %q", f.section), func(t *testing.T) {
@@ -295,25 +360,26 @@ func TestForgedSnapshot(t *testing.T) {
 	}
 }
 
-// forge reads a snapshot in which the first frame of a section that has a text
-// has another instead, or at its end.
-func forge(t *testing.T, good []frame, section byte, from, to string) error {
+// isRefused reads a good snapshot in which the first frame of the section that has the one text
+// has the other instead, or at its end.
+func (f forgery) isRefused(t *testing.T, good []byte) {
 	t.Helper()
-	all := append([]frame(nil), good...)
-	for i, f := range all {
-		if f.section != section || !bytes.Contains(f.payload, []byte(from)) {
+	version, all := binary.LittleEndian.Uint32(good[8:]), frames(good)
+	for i, has := range all {
+		if has.section != f.section || !bytes.Contains(has.payload, []byte(f.from)) {
 			continue
 		}
-		changed := bytes.Replace(f.payload, []byte(from), []byte(to), 1)
-		if from == "" {
-			changed = append(bytes.Clone(f.payload), to...)
+		changed := bytes.Replace(has.payload, []byte(f.from), []byte(f.to), 1)
+		if f.from == "" {
+			changed = append(bytes.Clone(has.payload), f.to...)
 		}
 		all[i].payload = changed
-		_, err := state.Read(bytes.NewReader(sealed(2, all)))
-		return err
+		if _, err := state.Read(bytes.NewReader(sealed(version, all))); !errors.Is(err, meta.ErrCorrupt) {
+			t.Fatalf("got %v", err)
+		}
+		return
 	}
-	t.Fatalf("no frame of section %q has %q", section, from)
-	return nil
+	t.Fatalf("no frame of section %q has %q", f.section, f.from)
 }
 
 // Snapshots, reads and commands at the same time: a snapshot is written as it

@@ -146,8 +146,8 @@ func TestTooNewAndTooOld(t *testing.T) {
 		name, data, advice string
 		speaks             int
 	}{
-		{"of the next release", "\x05\x14{}", "older than the cluster's: upgrade", state.Version},
-		{"of this release, in the one before", "\x04\x14{}", "older than the cluster's: upgrade", state.Oldest},
+		{"of the next release", string([]byte{state.Version + 1}) + "\x14{}", "older than the cluster's: upgrade", state.Version},
+		{"of this release, in the one before", string([]byte{state.Version}) + "\x14{}", "older than the cluster's: upgrade", state.Oldest},
 		{"of two releases before", "\x02\x14{}", "releases between", state.Version},
 	} {
 		m := state.Speaking(tt.speaks)
@@ -170,12 +170,16 @@ var update = flag.Bool("update", false, "rewrite testdata/signed")
 // of its version have written: a release that changes that needs a version.
 func TestSignedSnapshot(t *testing.T) {
 	c := full(t)
-	c.do(upgrade(id(1), id(1), id(2), id(3)))
+	as := func(leads bool, command state.Command) {
+		state.Sign(command, state.Sender{Node: id(1), Leads: leads}, state.Signed)
+		c.do(command)
+	}
+	as(true, &state.Upgrade{To: state.Signed, Nodes: []string{id(1), id(2), id(3)}})
 	for _, command := range []state.Command{
 		&state.Token{Hash: index(5), Expires: 1 << 61, Uses: 3, Role: state.Member},
 		&state.TakeUnit{View: view(1, 2), Reader: "late", Node: id(1), Take: 77, Nonce: 5},
 	} {
-		c.do(signedBy(id(1), command))
+		as(false, command)
 	}
 	got := written(t, snapshot(t, c.m))
 	const file = "testdata/signed/snapshot"
