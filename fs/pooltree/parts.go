@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A partFile is a partition of the stage's maps, or where the maps begin in it.
+// A partFile is a part of the stage, or where the maps begin in it.
 type partFile struct {
 	fusefs.Inode
 	unchanging
