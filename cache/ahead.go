@@ -30,7 +30,7 @@ func (rs *readers) missing(ep *epoch, r *reader) (b coming, ok bool) {
 	_, ok = r.Missing(rs.window(r), ep.end(), func(at uint64) bool {
 		s, step := ep.at(at)
 		b = comingTo(s, r.rank, step)
-		return rs.hasOrLeaves(b, r.rank)
+		return rs.hasOrLeaves(b)
 	})
 	return b, ok
 }
@@ -43,14 +43,14 @@ func (rs *readers) missingOn(r *route) (b coming, ok bool) {
 			return true
 		}
 		b = comingTo(r.series, r.rank, step)
-		return rs.hasOrLeaves(b, r.rank)
+		return rs.hasOrLeaves(b)
 	})
 	return b, ok
 }
 
 // hasOrLeaves reports whether a batch is there or on its way, or is not to be made ready.
-func (rs *readers) hasOrLeaves(b coming, rank uint64) bool {
-	return b.known && (rs.slabs.known(b.key) || !b.series.Ahead(rank, b.step))
+func (rs *readers) hasOrLeaves(b coming) bool {
+	return b.known && (rs.slabs.known(b.key) || !b.series.Ahead || b.series.Own != nil && !b.series.Own(b.step))
 }
 
 // window is the number of steps ahead of a reader that are worth having. All readers share the

@@ -43,7 +43,6 @@ type series interface {
 	cache.Keys
 	Find(k cache.Key) (rank, step uint64, ok bool)
 	cache.Course
-	Ahead(rank, step uint64) bool
 	cache.Filler
 }
 
@@ -51,14 +50,14 @@ type series interface {
 func as(p series) *cache.Series {
 	s := p.traits()
 	s.Job, s.Dataset = cmp.Or(s.Job, cache.JobOf(s.ID)), "test"
-	s.Keys, s.Find, s.Course, s.Ahead, s.Filler = p, p.Find, p, p.Ahead, p
+	s.Keys, s.Find, s.Course, s.Filler = p, p.Find, p, p
 	return &s
 }
 
 func (p *testSeries) ID() [16]byte { return [16]byte{p.id} }
 
 func (p *testSeries) traits() cache.Series {
-	return cache.Series{ID: p.ID(), Steps: p.steps, Shared: p.share}
+	return cache.Series{ID: p.ID(), Steps: p.steps, Shared: p.share, Once: p.once, Ahead: !p.asked}
 }
 
 func (p *testSeries) Key(rank, step uint64) cache.Key {
@@ -80,8 +79,7 @@ func (p *testSeries) Next() *cache.Series {
 	}
 	return as(p)
 }
-func (p *testSeries) Once() bool                   { return p.once }
-func (p *testSeries) Ahead(uint64, uint64) bool    { return !p.asked }
+
 func (p *testSeries) Size(rank, step uint64) int64 { return p.size }
 func (p *testSeries) Fill(ctx context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	return cache.Whole(p.fill(ctx, rank, step, dst))

@@ -27,7 +27,7 @@ type eviction struct {
 
 // readOnce reports whether b is of no use once it was read, as it is not pinned.
 func (ev *eviction) readOnce(b *batch) bool {
-	return b.series.Once() && !ev.pinned(b)
+	return b.series.Once && !ev.pinned(b)
 }
 
 // pinned reports whether b is not to leave the cache.

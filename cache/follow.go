@@ -57,7 +57,7 @@ func (rs *readers) misses(ep *epoch, r *reader) bool {
 // not forgotten that it reads in order, nor how fast.
 func (rs *readers) nextEpoch(ep *epoch, r *reader) (*epoch, *reader) {
 	rs.remove(ep, r)
-	only := ep.series.Steps == 1 && ep.series.Once() // nothing is left to open, in whatever order
+	only := ep.series.Steps == 1 && ep.series.Once // nothing is left to open, in whatever order
 	if ep.next == nil && (only || r.Run >= trusted) {
 		rs.tenants.end(ep)
 	}
@@ -104,7 +104,7 @@ func (rs *readers) trace(s *Series, rank, step uint64, now time.Time) {
 func (rs *readers) predict(r *traced, s *Series, now time.Time) {
 	t := &rs.traces
 	g := t.learnt[s.Dataset]
-	if g == nil || s.Once() || s.Steps > uint64(maxRouted-t.routed) {
+	if g == nil || s.Once || s.Steps > uint64(maxRouted-t.routed) {
 		return
 	}
 	r.route = newRoute(s, r.trace.Rank, g, now)

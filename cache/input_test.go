@@ -23,8 +23,10 @@ type madeOf struct {
 	direct func()
 }
 
-func (p *madeOf) ID() [16]byte         { return [16]byte{255} }
-func (p *madeOf) traits() cache.Series { return cache.Series{ID: p.ID(), Steps: p.steps()} }
+func (p *madeOf) ID() [16]byte { return [16]byte{255} }
+func (p *madeOf) traits() cache.Series {
+	return cache.Series{ID: p.ID(), Steps: p.steps(), Once: true, Ahead: true}
+}
 func (p *madeOf) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
@@ -34,8 +36,6 @@ func (p *madeOf) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }
 func (p *madeOf) Next() *cache.Series          { return nil }
-func (p *madeOf) Once() bool                   { return true }
-func (p *madeOf) Ahead(uint64, uint64) bool    { return true }
 func (p *madeOf) steps() uint64                { return p.inputs.steps * uint64(p.inputs.size/p.each) }
 func (p *madeOf) Size(rank, step uint64) int64 { return p.each }
 

@@ -146,7 +146,7 @@ func (o *outlook) addUse(b *bound, step uint64) {
 		p, s = b.next, s-p.Steps
 	}
 	k := p.Key(b.reader.rank, s)
-	if p.Once() && o.pins[k.Series] == policy.Source {
+	if p.Once && o.pins[k.Series] == policy.Source {
 		return
 	}
 	i, ok := o.index[k]

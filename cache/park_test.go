@@ -215,8 +215,10 @@ type quiet struct {
 	size  int64
 }
 
-func (p *quiet) ID() [16]byte         { return [16]byte{100 + p.id} }
-func (p *quiet) traits() cache.Series { return cache.Series{ID: p.ID(), Steps: p.steps} }
+func (p *quiet) ID() [16]byte { return [16]byte{100 + p.id} }
+func (p *quiet) traits() cache.Series {
+	return cache.Series{ID: p.ID(), Steps: p.steps, Ahead: true}
+}
 func (p *quiet) Key(rank, step uint64) cache.Key {
 	return cache.Key{Series: p.ID(), Rank: rank, Step: step}
 }
@@ -226,8 +228,6 @@ func (p *quiet) Find(k cache.Key) (rank, step uint64, ok bool) {
 	return k.Rank, k.Step, k.Series == p.ID()
 }
 func (p *quiet) Next() *cache.Series          { return nil }
-func (p *quiet) Once() bool                   { return false }
-func (p *quiet) Ahead(uint64, uint64) bool    { return true }
 func (p *quiet) Size(rank, step uint64) int64 { return p.size }
 func (p *quiet) Fill(_ context.Context, rank, step uint64, dst []byte) iter.Seq2[cache.Input, error] {
 	binary.LittleEndian.PutUint64(dst, step)

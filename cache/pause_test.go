@@ -7,23 +7,19 @@ import (
 	"time"
 
 	"rankfs/cache"
+	"rankfs/cache/trace/tracetest"
 	"rankfs/test/eventually"
 )
 
 // asked is a series that is asked of each batch in turn by a goroutine that looks at all of them.
 type asked struct {
 	quiet
-	find, once *gate
+	find *gate
 }
 
 func (p *asked) Find(k cache.Key) (rank, step uint64, ok bool) {
 	p.find.pass()
 	return p.quiet.Find(k)
-}
-
-func (p *asked) Once() bool {
-	p.once.pass()
-	return p.quiet.Once()
 }
 
 // A gate finds out whether another goroutine has the lock of a cache before so many
@@ -74,34 +70,41 @@ func (g *gate) need(k *cache.Cache) (done chan struct{}) {
 }
 
 // However many batches there are, the lock is not kept while levels are chosen:
-// neither to list the batches, nor to put them in order.
+// neither to list the batches, for which the series is asked first if its reader is foretold,
+// nor to put them in order, for which it is asked first if not.
 func TestChoicesGiveWay(t *testing.T) {
-	const many = 3000
-	k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})
-	p := &asked{quiet{steps: many + 9, size: 4096}, newGate(many - 8), newGate(many - 8)}
-	for step := range uint64(many) {
-		open(t, k, p, 0, step).Release()
-	}
-	awaitQuiet(k)
-	choices := k.Stats().Choices
-	looked, ordered := p.once.need(k), p.find.need(k)
-	k.Allow(64<<20, true) // which has it choose
-	eventually.True(t, "a choice is made", func() bool { return k.Stats().Choices > choices })
-	for _, done := range []chan struct{}{looked, ordered} {
-		select {
-		case <-done:
-		case <-time.After(2 * time.Minute):
-			t.Fatal("no choice was made")
-		}
-	}
-	if s := k.Stats(); s.RAM.Slabs < many {
-		t.Errorf("%d batches are left", s.RAM.Slabs)
-	}
-	if !p.once.early {
-		t.Error("a goroutine that comes while levels are chosen waits for all of it")
-	}
-	if !p.find.early {
-		t.Error("a goroutine that comes while batches are put in order waits for all of them")
+	for _, row := range []struct {
+		name     string
+		foretold bool
+	}{{"listed", true}, {"put in order", false}} {
+		t.Run(row.name, func(t *testing.T) {
+			const many = 3000
+			k := newCache(t, cache.Config{RAMBytes: 64 << 20, MaxAhead: 1})
+			p := &asked{quiet{steps: many + 9, size: 4096}, newGate(many - 8)}
+			for step := range uint64(many) {
+				open(t, k, p, 0, step).Release()
+			}
+			if row.foretold {
+				k.Learn(learnt(t, tracetest.Ways["strided"](64, 4), 64))
+				open(t, k, p, 0, 0).Release()
+			}
+			awaitQuiet(k)
+			choices := k.Stats().Choices
+			done := p.find.need(k)
+			k.Allow(64<<20, true) // which has it choose
+			eventually.True(t, "a choice is made", func() bool { return k.Stats().Choices > choices })
+			select {
+			case <-done:
+			case <-time.After(2 * time.Minute):
+				t.Fatal("no choice was made")
+			}
+			if s := k.Stats(); s.RAM.Slabs < many {
+				t.Errorf("%d batches are left", s.RAM.Slabs)
+			}
+			if !p.find.early {
+				t.Errorf("a goroutine that comes while batches are %s waits for all of them", row.name)
+			}
+		})
 	}
 }
 

@@ -24,12 +24,15 @@ type Series struct {
 	Job     Job // for which batches are opened, as far as is known
 	Steps   uint64
 	Shared  bool // they are inputs, which fills of other series copy from, and have none
+	Once    bool // no other epoch has the same batches
+	Ahead   bool // a batch may be made ready before it is opened
 	Keys
 	// Find is the inverse of Key, if it is quick to say.
 	Find func(k Key) (rank, step uint64, ok bool)
+	// Own says, of a series that is shared, which of its batches are the only ones that this node
+	// may make ready ahead; nil: all, as of what ranks open.
+	Own func(step uint64) bool
 	Course
-	// Ahead says that a batch may be made ready before it is opened.
-	Ahead func(rank, step uint64) bool
 	Filler
 }
 
@@ -51,12 +54,10 @@ type Job struct {
 // JobOf is the job of those that read one series, whose work counts as that of others.
 func JobOf(series [16]byte) Job { return Job{series, 1} }
 
-// A Course says which batches the ranks will open in other epochs.
+// A Course says which batches the ranks will open in another epoch.
 type Course interface {
 	// Next is the series of the epoch to come, nil if that is not known.
 	Next() *Series
-	// Once says that no other epoch has the same batches.
-	Once() bool
 }
 
 // A Filler makes batches.

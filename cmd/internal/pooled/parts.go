@@ -114,7 +114,8 @@ type part struct {
 
 // seriesOf is the series of a part. Numbers of stages are never used again, and a
 // generation's maps never change, so its name is that of its bytes. Parts of a stage are
-// packed alike, and those of all stages of a job are for that job.
+// packed alike, and those of all stages of a job are for that job. A part is made when it is
+// opened, and a reducer reads it once.
 func seriesOf(of *pool.Part) *cache.Series {
 	b := []byte("part")
 	for _, n := range of.Name() {
@@ -124,7 +125,7 @@ func seriesOf(of *pool.Part) *cache.Series {
 	p := part{of, [16]byte(sum[:16])}
 	return &cache.Series{
 		ID: p.id, Dataset: "shuffle:" + strconv.FormatUint(of.Stage(), 10), Job: jobOf(of), Steps: 1,
-		Keys: p, Find: p.Find, Course: p, Ahead: p.Ahead, Filler: p,
+		Once: true, Keys: p, Find: p.Find, Course: p, Filler: p,
 	}
 }
 
@@ -151,12 +152,6 @@ func (p part) Find(k cache.Key) (rank, step uint64, ok bool) {
 
 // Next implements cache.Course: nothing follows.
 func (p part) Next() *cache.Series { return nil }
-
-// Once implements cache.Course: a reducer reads its part once.
-func (p part) Once() bool { return true }
-
-// Ahead is false: a part is made when it is opened.
-func (p part) Ahead(uint64, uint64) bool { return false }
 
 // Size implements cache.Filler.
 func (p part) Size(uint64, uint64) int64 { return p.Part.Size() }

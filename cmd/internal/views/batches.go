@@ -23,7 +23,7 @@ type Batches struct {
 func seriesOf(b *Batches) *cache.Series {
 	return &cache.Series{
 		ID: b.ID(), Dataset: b.Version.Index.Fingerprint(), Job: cache.JobOf(b.ID()), Steps: b.Steps(),
-		Keys: b.Plan, Find: b.Plan.Find, Course: b, Ahead: b.Ahead, Filler: b,
+		Once: b.Once(), Ahead: true, Keys: b.Plan, Find: b.Plan.Find, Course: b, Filler: b,
 	}
 }
 
@@ -70,9 +70,6 @@ func (b *Batches) Once() bool {
 	}
 	return b.View().Order.Kind != meta.OrderNone || b.Chunks != nil
 }
-
-// Ahead is true: a batch may be made ready before it is opened.
-func (b *Batches) Ahead(_, _ uint64) bool { return true }
 
 // CachedAs are the series that name, in the cache's keys, what it keeps of b: the batches,
 // or the chunks that these are or are made of.

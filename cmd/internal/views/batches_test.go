@@ -25,13 +25,13 @@ func TestChunksAhead(t *testing.T) {
 	for _, host := range []string{"a", "b", "c"} {
 		k.Owners.Self, _ = k.Owners.At(host)
 		for chunk := range 4 {
-			if got := b.slabs.Ahead(0, uint64(chunk)); got != (b.Chunks.Owner(chunk) == k.Owners.Self) {
+			if got := b.slabs.series.Ahead && b.slabs.series.Own(uint64(chunk)); got != (b.Chunks.Owner(chunk) == k.Owners.Self) {
 				t.Errorf("chunk %d is fetched ahead on %s: %v", chunk, host, got)
 			}
-			if unknown.Ahead(0, uint64(chunk)) {
-				t.Errorf("chunk %d is fetched ahead for no known rank", chunk)
-			}
 		}
+	}
+	if unknown.series.Ahead {
+		t.Error("chunks are fetched ahead for no known rank")
 	}
 	if chunks, err := b.slabs.AppendChunks(nil, 0, 2); err != nil || !slices.Equal(chunks, []int{2}) {
 		t.Errorf("step 2 is the chunks %v, %v", chunks, err)

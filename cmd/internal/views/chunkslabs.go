@@ -24,8 +24,8 @@ func newChunkSlabs(v *batch.Version, readers *plan.Plan) *chunkSlabs {
 	s := &chunkSlabs{Plan: plan.OfChunks(v.Plans), chunks: &batch.Chunks{Version: v, Readers: readers}}
 	s.series = &cache.Series{
 		ID: s.ID(), Dataset: v.Index.Fingerprint(), Steps: s.Steps(), Shared: true,
-		Job:  cache.JobOf(s.ID()), // fills of batches read them, and no rank does
-		Keys: s.Plan, Find: s.Plan.Find, Course: s, Ahead: s.Ahead, Filler: s,
+		Job:   cache.JobOf(s.ID()), // fills of batches read them, and no rank does
+		Ahead: readers != nil, Own: s.own, Keys: s.Plan, Find: s.Plan.Find, Course: s, Filler: s,
 	}
 	return s
 }
@@ -48,14 +48,9 @@ func (s *chunkSlabs) Size(_, step uint64) int64 {
 // Next is the same series: all epochs have the same chunks.
 func (s *chunkSlabs) Next() *cache.Series { return s.series }
 
-// Once is false: chunks are read in every epoch.
-func (s *chunkSlabs) Once() bool { return false }
-
-// Ahead reports whether a chunk may be fetched before a batch needs it: only if this
-// node is known to own it.
-func (s *chunkSlabs) Ahead(_, step uint64) bool {
-	return s.chunks.Readers != nil && s.chunks.Own(int(step))
-}
+// own reports whether this node owns a chunk, which it may then fetch before a batch needs it, if
+// it is known for whom.
+func (s *chunkSlabs) own(step uint64) bool { return s.chunks.Own(int(step)) }
 
 // A ChunksForOthers has the chunks of a version for other nodes. It is a batch.Slabs.
 type chunksForOthers struct {
