@@ -53,28 +53,23 @@ func (h *holds) askNext(ep *epoch) {
 	})
 }
 
-// join has an open hold the slab of an entry that is ready, or wait for it. If it is
-// mine, the entry is the caller's to have filled, on the account of a job. The cache's lock
-// is held.
-func (h *holds) join(e *entry, on *usage, mine bool, seen move, with stall.Cause) *Slab {
-	if e.state == ready {
-		return h.hold(e)
-	}
-	e.waiters++
-	if mine {
-		h.mu.slabs.begin(e, on.part(seen.expected), with)
-	} else {
-		h.mu.queue.joins(e, on.part(seen.expected))
-	}
-	return nil
-}
-
 // hold counts one more open of a ready entry. The cache's lock is held.
 func (h *holds) hold(e *entry) *Slab {
 	e.holders++
 	e.opened, e.copied = true, false
 	h.mu.count.Handles++
 	return &Slab{config: h.config, mu: h.mu, descriptors: h.descriptors, entry: e}
+}
+
+// join has an open wait for an entry that is not ready. If it is mine, the entry is the
+// caller's to have filled, on that account. The cache's lock is held.
+func (h *holds) join(e *entry, on *usage, mine bool, with stall.Cause) {
+	e.waiters++
+	if mine {
+		h.mu.slabs.begin(e, on, with)
+	} else {
+		h.mu.queue.joins(e, on)
+	}
 }
 
 // await holds the slab of an entry when it is filled, for an open, or for a fill that

@@ -65,11 +65,12 @@ func (in *inputs) open(ctx context.Context, p Input, of *entry) (*Slab, error) {
 	if p.InOrder {
 		seen = in.holds.follow(e, p.Series, p.Rank, p.Step, on, now)
 	}
-	s := in.holds.join(e, on, mine, seen, stall.Overhead)
-	if s != nil {
+	if e.state == ready {
+		s := in.holds.hold(e)
 		mu.Unlock()
 		return s, nil
 	}
+	in.holds.join(e, on.part(seen.expected), mine, stall.Overhead)
 	if of != nil {
 		e.fills = append(e.fills, of)
 	}

@@ -46,14 +46,15 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank,
 	on := c.mu.queue.usageOf(tenant)
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	seen := c.holds.follow(e, of, rank, step, on, start)
-	s := c.holds.join(e, on, mine, seen, stall.Admission)
-	tenant.opens(s == nil && !(mine && e.pooled), seen.expected)
-	if s != nil {
+	tenant.opens(e.state != ready && !(mine && e.pooled), seen.expected)
+	if e.state == ready {
+		s := c.holds.hold(e)
 		s.openedBy(account.By())
 		c.mu.count.OpensReady++
 		c.mu.Unlock()
 		return s, nil
 	}
+	c.holds.join(e, on.part(seen.expected), mine, stall.Admission)
 	clock := e.clock
 	switch {
 	case mine && e.pooled:

@@ -16,7 +16,7 @@ import (
 // Type.Method, in the second. A call by an interface counts if the type has all that the
 // interface wants. A function with a remark *in italics* before it is come to in another
 // way, as the remark says. On the way of an open that is ready are a dozen at most, and none of
-// them calls back up.
+// them calls back up, nor does what it calls in its package.
 func TestWaysAreCalls(t *testing.T) {
 	text, err := os.ReadFile("../ARCHITECTURE.md")
 	if err != nil {
@@ -50,36 +50,62 @@ func TestWaysAreCalls(t *testing.T) {
 			}
 		}
 	}
+	ends := make(map[string]bool) // where an open leaves the way of one that is ready
+	for _, at := range tables[1] {
+		ends[at.pkg+" "+at.name] = true
+	}
 	for i, at := range tables[0] {
 		if f := there[at.pkg]; f != nil && f.bodies[at.name] != nil {
-			if back := callsBack(tables[0], i, there); back != "" {
+			for _, back := range climbs(tables[0], i, there, ends) {
 				t.Errorf("ARCHITECTURE.md:%d: %s in %s calls back up: %s", at.line, at.name, at.pkg, back)
 			}
 		}
 	}
 }
 
-// callsBack is what a function on a way calls, itself or by an interface of ours, of a package
-// through which the way came before; empty if nothing.
-func callsBack(way []step, i int, there map[string]*functions) (back string) {
+// climbs are what a function on a way calls of a package through which the way came before its own:
+// by itself or by others of its package, but for those where the way ends and what other
+// goroutines do; as methods of an interface, or as functions that a field has.
+func climbs(way []step, i int, there map[string]*functions, ends map[string]bool) (all []string) {
 	own := there[way[i].pkg]
-	own.functionsIn(own.bodies[way[i].name], func(named *types.Func) {
-		if named.Pkg() == nil || !strings.HasPrefix(named.Pkg().Path(), "rankfs/") {
-			return
+	var above []*functions
+	for _, before := range way[:i] {
+		f := there[before.pkg]
+		if f == own {
+			break
 		}
-		wanted := interfaceOf(named)
-		for _, before := range way[:i] {
-			f := there[before.pkg]
-			its := named.Pkg().Path() == f.Path()
-			if wanted != nil {
-				its = f.implements(f.methods("", named.Name()), wanted)
-			}
-			if f != own && its {
-				back = named.Name() + " of " + before.pkg
-			}
+		if !slices.Contains(above, f) {
+			above = append(above, f)
 		}
-	})
-	return back
+	}
+	seen, next := map[string]bool{}, []string{way[i].name}
+	for len(next) > 0 {
+		name := next[0]
+		next = next[1:]
+		if seen[name] || own.bodies[name] == nil {
+			continue
+		}
+		seen[name] = true
+		own.calledBy(own.bodies[name], func(called types.Object) {
+			for _, f := range above {
+				if f.answers(called) && !asksForOwner(called) {
+					all = append(all, called.Name()+" of "+strings.TrimPrefix(f.Path(), "rankfs/")+", in "+name)
+				}
+			}
+			for _, its := range own.named(called) {
+				if !ends[way[i].pkg+" "+its] {
+					next = append(next, its)
+				}
+			}
+		})
+	}
+	return all
+}
+
+// asksForOwner reports whether what is called says if this node owns an input of a fill: series that
+// ranks read have no such function.
+func asksForOwner(called types.Object) bool {
+	return called.Name() == "Own" && called.Pkg().Path() == "rankfs/cache"
 }
 
 // A step is a function on a way.
@@ -165,15 +191,115 @@ func (f *functions) calls(name string, other *functions, target string) (found b
 	return found
 }
 
-// methods are those of each type that has this method of a type, which may be embedded; or of
-// any type if it has no name.
+// calledBy calls g with each function that a declaration names, and each field that has one, but
+// for what it has another goroutine do.
+func (f *functions) calledBy(d ast.Node, g func(types.Object)) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			return false
+		case *ast.CallExpr:
+			if of, is := n.Fun.(*ast.SelectorExpr); is && of.Sel.Name == "Go" {
+				return false
+			}
+		case *ast.Ident:
+			switch o := f.uses[n].(type) {
+			case *types.Func:
+				g(o.Origin())
+			case *types.Var:
+				if _, is := o.Type().Underlying().(*types.Signature); is && o.IsField() {
+					g(o)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// answers reports whether what is called somewhere may be a function of this package: by its name,
+// by an interface of which a type here has all methods, or by a field in which this package has
+// a function of its own.
+func (f *functions) answers(called types.Object) bool {
+	if called.Pkg() == nil || !strings.HasPrefix(called.Pkg().Path(), "rankfs/") {
+		return false
+	}
+	function, is := called.(*types.Func)
+	if !is {
+		return f.sets(called)
+	}
+	if wanted := interfaceOf(function); wanted != nil {
+		return f.implements(f.methods("", called.Name()), wanted)
+	}
+	return called.Pkg().Path() == f.Path()
+}
+
+// sets reports whether the package has a function of its own in a field of that name.
+func (f *functions) sets(field types.Object) (found bool) {
+	own := func(name, value ast.Expr) {
+		if of, is := name.(*ast.SelectorExpr); is {
+			name = of.Sel
+		}
+		id, is := name.(*ast.Ident)
+		if !is {
+			return
+		}
+		set, is := f.uses[id].(*types.Var)
+		if !is || !set.IsField() || set.Name() != field.Name() || set.Pkg().Path() != field.Pkg().Path() {
+			return
+		}
+		if of, is := value.(*ast.SelectorExpr); is {
+			value = of.Sel
+		}
+		if id, is := value.(*ast.Ident); is {
+			if is, ok := f.uses[id].(*types.Func); ok && is.Pkg() != f.Package {
+				return
+			}
+		}
+		found = true
+	}
+	for _, file := range f.files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				own(n.Key, n.Value)
+			case *ast.AssignStmt:
+				for i := range min(len(n.Lhs), len(n.Rhs)) {
+					own(n.Lhs[i], n.Rhs[i])
+				}
+			}
+			return !found
+		})
+	}
+	return found
+}
+
+// named are the functions of the package that a call may come to.
+func (f *functions) named(called types.Object) (all []string) {
+	function, is := called.(*types.Func)
+	if !is || called.Pkg() == nil || called.Pkg().Path() != f.Path() {
+		return nil
+	}
+	wanted := interfaceOf(function)
+	if wanted == nil {
+		return []string{nameOf(function)}
+	}
+	for _, has := range f.methods("", called.Name()) {
+		if f.implements([]*types.MethodSet{has}, wanted) {
+			all = append(all, nameOf(has.Lookup(f.Package, called.Name()).Obj().(*types.Func)))
+		}
+	}
+	return all
+}
+
+// methods are those of each type that has this method of a type, which may be embedded; or, if that
+// has no name, of any type that has a body for it here.
 func (f *functions) methods(of, method string) (all []*types.MethodSet) {
 	for _, name := range f.Scope().Names() {
 		if _, is := f.Scope().Lookup(name).(*types.TypeName); !is {
 			continue
 		}
 		has := types.NewMethodSet(types.NewPointer(f.Scope().Lookup(name).Type()))
-		if m := has.Lookup(f.Package, method); m != nil && (of == "" || nameOf(m.Obj().(*types.Func)) == of+"."+method) {
+		if m := has.Lookup(f.Package, method); m != nil && (of == "" && m.Obj().Pkg() == f.Package || nameOf(m.Obj().(*types.Func)) == of+"."+method) {
 			all = append(all, has)
 		}
 	}
