@@ -58,7 +58,7 @@ func (a *admission) full(size int64, demanded bool, lack error) error {
 	switch {
 	case lacksFiles(lack):
 		return fmt.Errorf("ranks hold as many batches as the daemon may have files; close some, or raise its limit: %w", lack)
-	case pages(size) > left:
+	case meta.WholePages(size) > left:
 		return meta.Worded(lack, "%s is more than the %s of ram that is left beside the shuffle pool and other programs; remove jobs that are done, or mount with a larger --ram, or with --nvme", meta.FormatBytes(uint64(size)), budget)
 	case demanded:
 		return meta.Worded(lack, "ranks hold or map all of the %s of ram", budget)
@@ -232,5 +232,5 @@ func (a *admission) stuck(all []holding, size int64) bool {
 			size = min(size, h.wants.series.Size(h.wants.rank, h.wants.step))
 		}
 	}
-	return held+pages(size) > a.config.RAMBytes
+	return held+meta.WholePages(size) > a.config.RAMBytes
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // The batches that readers come to, and which of them are missing.
@@ -56,7 +57,7 @@ func (rs *readers) hasOrLeaves(b coming) bool {
 // window is the number of steps ahead of a reader that are worth having. All readers share the
 // memory evenly.
 func (rs *readers) window(r *reader) uint64 {
-	size := max(pages(r.size), 1)
+	size := max(meta.WholePages(r.size), 1)
 	latency := rs.rates.from[policy.Source].duration(float64(size))
 	share := rs.budget.Load() / int64(max(1, rs.count))
 	return r.Window(size, share, latency.Seconds(), rs.rates.fills.AtOnce(), rs.config.MaxAhead)

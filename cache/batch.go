@@ -5,6 +5,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // A batch is one in memory or on disk: where its bytes are, and its past uses.
@@ -44,7 +45,7 @@ func (f *form) memory() int64 {
 	case f.packed:
 		return f.real
 	case f.inMemory():
-		return pages(f.size)
+		return meta.WholePages(f.size)
 	}
 	return 0
 }

@@ -9,6 +9,7 @@ import (
 
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // choosing is the goroutine that asks the policy now and then where batches should
@@ -169,7 +170,7 @@ func (ch *choosing) surveyReaders(o *outlook, disk int64) strategy {
 			if r.Run >= trusted && !ch.mu.readers.traces.predicts(ep.series, r.rank) {
 				o.courses = append(o.courses, bound{ep.series, ep.next, *r, jobs, len(ep.readers) > 1})
 			}
-			o.ahead += int64(ch.mu.readers.window(r)+2) * pages(r.size)
+			o.ahead += int64(ch.mu.readers.window(r)+2) * meta.WholePages(r.size)
 		}
 	}
 	return ch.mu.strategy

@@ -7,6 +7,7 @@ import (
 	"rankfs/cache/disks"
 	"rankfs/cache/fair"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // eviction says which idle batch goes first when room is needed: a stale one, then the
@@ -78,7 +79,7 @@ func (ev *eviction) weigh(now time.Time) {
 		t.read = t.read || len(ep.readers) > 0
 		for r := range ep.all() {
 			if r.Run >= trusted {
-				t.standing.Needs += int64(ev.readers.window(r)+2) * pages(r.size)
+				t.standing.Needs += int64(ev.readers.window(r)+2) * meta.WholePages(r.size)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (m *maker) fill(e *entry, demanded bool) error {
 			}
 			err = errors.Join(err, nerr)
 		}
-		if demanded && !e.series.Shared && pages(e.size) > m.config.LargestSlab() {
+		if demanded && !e.series.Shared && meta.WholePages(e.size) > m.config.LargestSlab() {
 			return m.admission.refuse(e)
 		}
 		if next != toDiskOrWait {

@@ -1,6 +1,9 @@
 package cache
 
-import "rankfs/cache/policy"
+import (
+	"rankfs/cache/policy"
+	"rankfs/meta"
+)
 
 // A Holding counts the batches of a series that the cache has at each level, and
 // their real bytes. A batch that is there in two forms counts twice.
@@ -39,7 +42,7 @@ func (c *Cache) Holdings() map[[16]byte]Holding {
 		case b.packed:
 			h.add(policy.Packed, 1, b.real)
 		case b.inMemory():
-			h.add(policy.RAM, 1, pages(b.size))
+			h.add(policy.RAM, 1, meta.WholePages(b.size))
 		}
 		all[b.key.Series] = h
 	}

@@ -6,6 +6,7 @@ import (
 
 	"rankfs/cache/disks"
 	"rankfs/cache/ledger"
+	"rankfs/meta"
 )
 
 // A seriesPair is the series in the keys of batches, and the series that they are read by.
@@ -129,7 +130,7 @@ func (s *idleTable) at(id uint32) batch {
 	is := func(flag uint64) bool { return r.used&flag != 0 }
 	k := batch{
 		key: s.name(id).key, series: s.series[r.pair],
-		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * pages(1), dense: is(denseFlag)},
+		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * meta.WholePages(1), dense: is(denseFlag)},
 		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
 	}
 	if used := r.used >> flagBits; used > 0 {

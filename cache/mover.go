@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // A mover brings batches to the level that the policy wants: from a disk or packed back
@@ -46,7 +47,7 @@ func (m *mover) wake() {
 
 // fills wakes the mover if memory has hardly room for more batches of a size.
 func (m *mover) fills(size int64) {
-	if m.ram.free() <= copiedAhead*pages(size) {
+	if m.ram.free() <= copiedAhead*meta.WholePages(size) {
 		m.wake()
 	}
 }

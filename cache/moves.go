@@ -1,6 +1,9 @@
 package cache
 
-import "rankfs/cache/policy"
+import (
+	"rankfs/cache/policy"
+	"rankfs/meta"
+)
 
 // maxPromotions bounds the batches brought up between two choices, which are at
 // least a second apart: more than a disk can read, unless batches are small.
@@ -99,7 +102,7 @@ func (g *guarded) nextToLeave(free int64) *entry {
 	looked := 0
 	for id := range g.slabs.idle.heaps.all() {
 		b := g.slabs.idle.at(id)
-		if looked++; looked > copiedAhead || free > copiedAhead*pages(b.size) {
+		if looked++; looked > copiedAhead || free > copiedAhead*meta.WholePages(b.size) {
 			return nil
 		}
 		if _, tried := g.moves.tried[b.key]; tried || !g.eviction.needsCopy(&b) && !g.samples(&b) {

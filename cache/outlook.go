@@ -8,6 +8,7 @@ import (
 
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // An outlook is what a policy is given: the batches that are here, and the opens to
@@ -132,7 +133,7 @@ func (o *outlook) keepPassing() {
 func (o *outlook) most() int {
 	size := int64(0)
 	for _, b := range o.courses {
-		size += pages(b.reader.size)
+		size += meta.WholePages(b.reader.size)
 	}
 	size /= int64(max(len(o.courses), 1))
 	enough := overBudget * (o.problem.Memory + o.problem.Disk) / max(size, 1)

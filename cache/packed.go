@@ -104,7 +104,7 @@ func (p *packed) measured(dataset string, s pack.Setting) (m pack.Measure, ok bo
 // put packs bytes that do not change meanwhile. The error wraps errNoRoom if
 // the budget cannot take so many more.
 func (p *packed) put(ctx context.Context, k Key, plain []byte, m pack.Measure) (number uint32, real int64, err error) {
-	most := pages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
+	most := meta.WholePages(int64(float64(len(plain))*min(1, m.Ratio*spread))) + packedMargin
 	if err := p.reserve(most); err != nil {
 		return 0, 0, err
 	}

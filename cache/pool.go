@@ -44,9 +44,9 @@ func newPool(budget int64) (*pool, error) {
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}
 	p := &pool{dir: dir, file: os.NewFile(uintptr(fd), "rankfs-small-slabs")}
-	maxBlocks := min(int(roomier*budget/(blockPages*pages(1)))+2*slotBytes/int(pages(1)), 1<<32/blockPages)
+	maxBlocks := min(int(roomier*budget/(blockPages*meta.WholePages(1)))+2*slotBytes/int(meta.WholePages(1)), 1<<32/blockPages)
 	p.mu.slots = newSlots(maxBlocks)
-	if err := unix.Ftruncate(fd, int64(maxBlocks)*blockPages*pages(1)); err != nil {
+	if err := unix.Ftruncate(fd, int64(maxBlocks)*blockPages*meta.WholePages(1)); err != nil {
 		p.close()
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}
@@ -91,7 +91,7 @@ func (p *pool) get(slot uint32, mem []byte) error {
 func (p *pool) give(slot uint32, size int64) {
 	if size > 0 && !p.ending.Load() {
 		const cut = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
-		for unix.Fallocate(int(p.file.Fd()), cut, slotOffset(slot), pages(size)) == unix.EINTR {
+		for unix.Fallocate(int(p.file.Fd()), cut, slotOffset(slot), meta.WholePages(size)) == unix.EINTR {
 		}
 	}
 	p.mu.Lock()
@@ -108,6 +108,8 @@ func (p *pool) close() error {
 }
 
 // slotPages is the number of pages of the slot of so many bytes: an empty batch takes one too.
-func slotPages(size int) uint32 { return uint32(max(pages(int64(size)), pages(1)) / pages(1)) }
+func slotPages(size int) uint32 {
+	return uint32(max(meta.WholePages(int64(size)), meta.WholePages(1)) / meta.WholePages(1))
+}
 
-func slotOffset(slot uint32) int64 { return int64(slot) * pages(1) }
+func slotOffset(slot uint32) int64 { return int64(slot) * meta.WholePages(1) }

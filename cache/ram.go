@@ -53,7 +53,7 @@ type ram struct {
 // take returns a file of the given size whose bytes are anything, or errNoRoom
 // if that would exceed the budget.
 func (r *ram) take(size int64) (*ramFile, error) {
-	need := pages(size)
+	need := meta.WholePages(size)
 	f, discard, err := r.reserve(need)
 	for _, d := range discard {
 		d.close()
@@ -90,7 +90,7 @@ func (r *ram) create(size int64) (*ramFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create ram slab: %w", err)
 	}
-	f := &ramFile{fd: fd, size: size, real: pages(size)}
+	f := &ramFile{fd: fd, size: size, real: meta.WholePages(size)}
 	if err := f.grow(size); err != nil {
 		f.close()
 		return nil, fmt.Errorf("create ram slab of %d bytes: %w", size, err)

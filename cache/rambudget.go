@@ -43,7 +43,7 @@ func (r *ram) releaseOthers(bytes int64) {
 func (r *ram) store(mem []byte) (slot uint32, err error) {
 	size := int64(len(mem))
 	r.mu.Lock()
-	discard, err := r.charge(pages(size), 0)
+	discard, err := r.charge(meta.WholePages(size), 0)
 	if err == nil {
 		r.mu.slots++
 	}
@@ -70,7 +70,7 @@ func (r *ram) freed(size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.slots--
-	r.mu.used -= pages(size)
+	r.mu.used -= meta.WholePages(size)
 }
 
 // free is the memory that nothing has.

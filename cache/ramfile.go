@@ -110,9 +110,6 @@ func (f *ramFile) close() {
 	unix.Close(f.fd)
 }
 
-// pages rounds up to whole pages, of which a file on tmpfs consists.
-func pages(size int64) int64 { return meta.WholePages(size) }
-
 // A handle opens a file again that has neither name nor descriptor, as long
 // as the kernel keeps it for a mapping or as a backing file.
 type handle struct {

@@ -3,6 +3,8 @@ package cache
 import (
 	"slices"
 	"time"
+
+	"rankfs/meta"
 )
 
 const (
@@ -74,7 +76,7 @@ func (rm *roomQueue) overtakes(e *entry) bool {
 		if o == e {
 			return false
 		}
-		if o.waiters > 0 && pages(o.size) <= pages(e.size) {
+		if o.waiters > 0 && meta.WholePages(o.size) <= meta.WholePages(e.size) {
 			return true
 		}
 	}
@@ -94,7 +96,7 @@ func (rm *roomQueue) waitsNoMore(thread int32) { delete(rm.opens, thread) }
 // there is no file, what is held by threads that wait, and whether it is to be reported.
 func (rm *roomQueue) shortage(e *entry, mapped int64, now time.Time) (short *Shortage, waiting []holding, tell bool) {
 	short, waiting = rm.held(e, mapped)
-	if !short.NoFile && short.Held+pages(e.size) <= short.Memory {
+	if !short.NoFile && short.Held+meta.WholePages(e.size) <= short.Memory {
 		return nil, nil, false
 	}
 	if tell = rm.told.IsZero() || now.Sub(rm.told) >= shortageTell; tell {
@@ -113,23 +115,23 @@ func (rm *roomQueue) held(e *entry, mapped int64) (short *Shortage, waiting []ho
 		if h.holders == 0 || !h.inMemory() {
 			continue
 		}
-		short.Batches, short.Held = short.Batches+1, short.Held+pages(h.size)
+		short.Batches, short.Held = short.Batches+1, short.Held+meta.WholePages(h.size)
 		for _, thread := range h.threads {
 			wants := rm.opens[thread]
 			if wants == nil || wants.state != filling || !stalled(wants) {
 				continue
 			}
 			if rank, step, ok := h.series.Find(h.key); ok {
-				waiting = append(waiting, holding{thread, rank, step, pages(h.size), wants})
+				waiting = append(waiting, holding{thread, rank, step, meta.WholePages(h.size), wants})
 				break
 			}
 		}
 	}
 	for _, o := range rm.fills {
-		short.Asked += pages(o.size)
+		short.Asked += meta.WholePages(o.size)
 	}
 	if len(rm.fills) >= rm.config.Workers { // those that are queued wait for the same; each as much, or so
-		short.Asked += int64(rm.queue.length) * pages(e.size)
+		short.Asked += int64(rm.queue.length) * meta.WholePages(e.size)
 	}
 	return short, waiting
 }

@@ -3,6 +3,8 @@ package cache
 import (
 	"math"
 	"time"
+
+	"rankfs/meta"
 )
 
 // A status describes an idle batch, in 48 bytes. A batch that is also packed
@@ -36,7 +38,7 @@ const (
 
 // newStatus is the status of a batch, but for what the table knows of it.
 func newStatus(b batch, began time.Time) status {
-	r := status{step: b.key.Step, rank: uint32(b.key.Rank), size: uint32(b.size), pages: uint32(b.real / pages(1)), bytes: b.number}
+	r := status{step: b.key.Step, rank: uint32(b.key.Rank), size: uint32(b.size), pages: uint32(b.real / meta.WholePages(1)), bytes: b.number}
 	r.remember(b, began)
 	r.set(thereFlag, true)
 	r.set(packedFlag, b.packed)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"rankfs/cache/pack"
+	"rankfs/meta"
 )
 
 // numbered are series that say no more than which they are.
@@ -66,7 +67,7 @@ func TestIdleTable(t *testing.T) {
 			m.size = rapid.SampledFrom([]int64{0, 1, math.MaxUint32, math.MaxUint32 + 1, 1 << 50}).Draw(r, "size")
 			m.dense = rapid.Bool().Draw(r, "dense")
 			if m.packed = n.packed; m.packed {
-				m.number, m.real = rapid.Uint32().Draw(r, "number"), pages(rapid.Int64Range(0, 1<<40).Draw(r, "real"))
+				m.number, m.real = rapid.Uint32().Draw(r, "number"), meta.WholePages(rapid.Int64Range(0, 1<<40).Draw(r, "real"))
 			} else {
 				if m.pooled = rapid.Bool().Draw(r, "pooled"); m.pooled {
 					m.number = rapid.Uint32().Draw(r, "number")

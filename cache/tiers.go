@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rankfs/cache/disks"
+	"rankfs/meta"
 )
 
 // tiers are the places where bytes are. They know nothing of the cache, nor its lock.
@@ -80,7 +81,7 @@ func (t *tiers) close() error {
 }
 
 // exceedsMemory reports whether memory could not hold so much if it were empty.
-func (t *tiers) exceedsMemory(size int64) bool { return pages(size) > t.config.RAMBytes }
+func (t *tiers) exceedsMemory(size int64) bool { return meta.WholePages(size) > t.config.RAMBytes }
 
 // register makes the slab known to the kernel, or gives it back.
 func (t *tiers) register(e *entry) (err error) {

@@ -6,6 +6,7 @@ import (
 
 	"rankfs/cache/pack"
 	"rankfs/cache/policy"
+	"rankfs/meta"
 )
 
 // The worth of a batch follows from when it is opened next, from the cost of making it
@@ -74,14 +75,14 @@ func (ev *eviction) item(b *batch) policy.Item {
 func describe(i *policy.Item, size int64, m pack.Measure, rates *[policy.Levels]cost, writes rate, disk bool) {
 	seconds := func(l policy.Level) float64 { return rates[l].duration(float64(size)).Seconds() }
 	mib := float64(size) / (1 << 20)
-	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = pages(size), -1
+	i.Bytes[policy.RAM], i.Bytes[policy.Disk] = meta.WholePages(size), -1
 	if disk {
 		i.Bytes[policy.Disk] = size
 	}
 	switch {
 	case i.Bytes[policy.Packed] > 0: // it is there
 	case m.Ratio > 0:
-		i.Bytes[policy.Packed] = pages(int64(float64(size) * m.Ratio))
+		i.Bytes[policy.Packed] = meta.WholePages(int64(float64(size) * m.Ratio))
 	default:
 		i.Bytes[policy.Packed] = -1
 	}
