@@ -21,7 +21,7 @@ type form struct {
 	ram     *ramFile
 	file    *disks.Slab // on NVMe
 	packed  bool        // and not what an open gets
-	pooled  bool        // in memory, and not in a file of its own
+	inSlot  bool        // in memory, and not in a file of its own
 	number  uint32      // of the packed slab, or of the slot
 	size    int64       // of the batch
 	real    int64       // that it takes, if packed
@@ -37,7 +37,7 @@ func (f *form) fd() int {
 }
 
 // inMemory reports whether an open finds the bytes in memory.
-func (f *form) inMemory() bool { return f.ram != nil || f.pooled }
+func (f *form) inMemory() bool { return f.ram != nil || f.inSlot }
 
 // memory is the memory that the batch takes.
 func (f *form) memory() int64 {

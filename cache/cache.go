@@ -109,7 +109,7 @@ func (c *Cache) Close() error {
 	c.mu.queue.wake.Broadcast()
 	c.mu.Unlock()
 	c.tasks.Wait()
-	c.ram.pool.ending.Store(true)
+	c.ram.slotFile.ending.Store(true)
 	for _, e := range c.mu.end() {
 		c.descriptors.discard(e)
 	}

@@ -9,7 +9,7 @@ import (
 // descriptors has idle slabs in memory do without open files. There may be very many
 // of them, and a process has few descriptors and mappings. So where many are open, a
 // fill has one that is idle give up its own before it opens another: a small batch is
-// moved to a slot of the pool, from where an open copies it into a file again; of a
+// moved to a slot, from where an open copies it into a file again; of a
 // larger one, which the kernel knows as a backing file anyway, the descriptor is
 // closed, and an open needs none.
 //
@@ -41,8 +41,8 @@ func (d *descriptors) park() bool {
 		return false
 	}
 	left := form{ram: e.ram, backing: e.backing, size: e.size, dense: e.dense}
-	if !d.checkIn(e, form{pooled: true, number: slot, size: e.size, dense: e.dense}) {
-		left = form{pooled: true, number: slot, size: e.size}
+	if !d.checkIn(e, form{inSlot: true, number: slot, size: e.size, dense: e.dense}) {
+		left = form{inSlot: true, number: slot, size: e.size}
 	}
 	d.tiers.discard(&entry{batch: batch{form: left}})
 	return true
@@ -78,7 +78,7 @@ func (d *descriptors) bytes(f *ramFile) (mem []byte, err error) {
 
 // content is the bytes of a batch in memory that is the caller's alone, until done.
 func (d *descriptors) content(e *entry) (mem []byte, done func(), err error) {
-	if !e.pooled {
+	if !e.inSlot {
 		mem, err = d.bytes(e.ram)
 		return mem, func() {}, err
 	}
@@ -87,7 +87,7 @@ func (d *descriptors) content(e *entry) (mem []byte, done func(), err error) {
 		return nil, nil, fmt.Errorf("room for a small slab: %w", err)
 	}
 	done = func() { unix.Munmap(room) }
-	if err := d.ram.pool.get(e.number, room[:e.size]); err != nil {
+	if err := d.ram.slotFile.get(e.number, room[:e.size]); err != nil {
 		done()
 		return nil, nil, err
 	}

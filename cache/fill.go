@@ -14,7 +14,7 @@ import (
 // RAM has no room for it, one on NVMe, as far as its fallback allows.
 func (m *maker) fill(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Overhead)
-	if !e.pooled {
+	if !e.inSlot {
 		e.size = e.series.Size(e.rank, e.step)
 	}
 	defer m.admission.leave(e)
@@ -25,7 +25,7 @@ func (m *maker) fill(e *entry, demanded bool) error {
 		}
 		demanded = demanded || m.waitedFor(e)
 		next := m.fallback(e, demanded)
-		if next != giveUp && m.nvme != nil && !e.pooled {
+		if next != giveUp && m.nvme != nil && !e.inSlot {
 			nerr := m.fillNVMe(e)
 			if !errors.Is(nerr, errNoRoom) {
 				return nerr
@@ -46,7 +46,7 @@ func (m *maker) fill(e *entry, demanded bool) error {
 
 // bring gives e the slab that is on NVMe already, or a new one in RAM.
 func (m *maker) bring(e *entry, demanded bool) error {
-	if m.nvme != nil && !e.pooled && !m.unpacks(e.key) {
+	if m.nvme != nil && !e.inSlot && !m.unpacks(e.key) {
 		if err := m.restore(e, demanded); err != nil || e.file != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (m *maker) restore(e *entry, demanded bool) error {
 	}
 }
 
-// fillRAM makes the slab in memory: from a slot of the pool, from its packed form, or
+// fillRAM makes the slab in memory: from a slot, from its packed form, or
 // from the series.
 func (m *maker) fillRAM(e *entry, demanded bool) error {
 	e.clock.Enter(stall.Admission)
@@ -81,7 +81,7 @@ func (m *maker) fillRAM(e *entry, demanded bool) error {
 	}
 	e.ram, e.began = f, time.Now()
 	m.admission.gotRoom(e)
-	if e.pooled {
+	if e.inSlot {
 		return m.fromPool(e)
 	}
 	e.clock.Enter(stall.Overhead)
@@ -102,7 +102,7 @@ func (m *maker) fillRAM(e *entry, demanded bool) error {
 
 // fromPool fills a file from a slot, which is given back.
 func (m *maker) fromPool(e *entry) error {
-	err := m.ram.pool.get(e.number, e.ram.mem)
+	err := m.ram.slotFile.get(e.number, e.ram.mem)
 	if err == nil {
 		err = m.register(e)
 	} else {
@@ -112,7 +112,7 @@ func (m *maker) fromPool(e *entry) error {
 		return err
 	}
 	m.ram.unstore(e.number, e.size)
-	e.pooled, e.number, e.from = false, 0, policy.RAM
+	e.inSlot, e.number, e.from = false, 0, policy.RAM
 	return nil
 }
 

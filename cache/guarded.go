@@ -24,7 +24,7 @@ import (
 // The order of locks: mover.moving, this one, then that of a directory of disks, to
 // look up whether it has a slab, those of clocks, and those that a series has
 // for what it remembers; nothing is waited for under these (see Series). Those of ram,
-// packed and the pool are taken without.
+// packed and the file of slots are taken without.
 type guarded struct {
 	sync.Mutex
 	time     timeline
@@ -109,7 +109,7 @@ func (g *guarded) publish(e *entry, took time.Duration) {
 func (g *guarded) fail(e *entry, err error) {
 	e.state, e.err = failed, err
 	delete(g.slabs.entries, e.key)
-	if e.pooled { // it is where it was
+	if e.inSlot { // it is where it was
 		g.eviction.addIdle(e.batch)
 	}
 	g.readers.backOff(e)
@@ -177,7 +177,7 @@ func (g *guarded) checkOut(id uint32) *entry {
 // checkIn ends what checkOut began, the batch in another form if it has one and no
 // open waits, which it reports. Of a batch in a slot a worker serves those that wait.
 func (g *guarded) checkIn(e *entry, other ...form) (taken bool) {
-	if e.waiters > 0 && e.pooled {
+	if e.waiters > 0 && e.inSlot {
 		g.queue.requeue(e)
 		return false
 	}

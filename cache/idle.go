@@ -83,7 +83,7 @@ func (s *idleTable) put(b batch, at heapPlace) {
 	switch {
 	case b.packed:
 		s.packed++
-	case !b.pooled:
+	case !b.inSlot:
 		r.bytes = s.open(slabFiles{ram: b.ram, file: b.file, backing: b.backing})
 	}
 	id := s.ledger.Insert(named{b.key, b.packed}, r)
@@ -93,7 +93,7 @@ func (s *idleTable) put(b batch, at heapPlace) {
 	if r.used&wideFlag != 0 {
 		s.wide[id] = extent{b.key.Rank, b.size}
 	}
-	if r.used&(packedFlag|pooledFlag) == 0 {
+	if r.used&(packedFlag|slotFlag) == 0 {
 		o := &s.opened[r.bytes]
 		o.id = id
 		if o.idle() {
@@ -130,7 +130,7 @@ func (s *idleTable) at(id uint32) batch {
 	is := func(flag uint64) bool { return r.used&flag != 0 }
 	k := batch{
 		key: s.name(id).key, series: s.series[r.pair],
-		form:    form{packed: is(packedFlag), pooled: is(pooledFlag), size: int64(r.size), real: int64(r.pages) * meta.WholePages(1), dense: is(denseFlag)},
+		form:    form{packed: is(packedFlag), inSlot: is(slotFlag), size: int64(r.size), real: int64(r.pages) * meta.WholePages(1), dense: is(denseFlag)},
 		history: history{opened: is(openedFlag), byHand: is(byHandFlag), gap: r.gap.duration(), took: r.took.duration()},
 	}
 	if used := r.used >> flagBits; used > 0 {
@@ -139,7 +139,7 @@ func (s *idleTable) at(id uint32) batch {
 	if is(wideFlag) {
 		k.size = s.wide[id].size
 	}
-	if k.packed || k.pooled {
+	if k.packed || k.inSlot {
 		k.number = r.bytes
 	} else {
 		o := s.opened[r.bytes]
@@ -173,7 +173,7 @@ func (s *idleTable) take(id uint32) batch {
 	switch {
 	case k.packed:
 		s.packed--
-	case !k.pooled:
+	case !k.inSlot:
 		if o := &s.opened[r.bytes]; o.idle() {
 			s.files--
 		}
@@ -197,7 +197,7 @@ func (s *idleTable) take(id uint32) batch {
 // file is the slab on NVMe of a batch, if it has one open.
 func (s *idleTable) file(id uint32) *disks.Slab {
 	r := s.ledger.At(id)
-	if r.used&(packedFlag|pooledFlag) != 0 {
+	if r.used&(packedFlag|slotFlag) != 0 {
 		return nil
 	}
 	return s.opened[r.bytes].file
@@ -236,8 +236,8 @@ func (s *idleTable) nextFile() uint32 {
 	return 0
 }
 
-// isPooled reports whether a batch is in memory without a file of its own.
-func (s *idleTable) isPooled(id uint32) bool { return s.ledger.At(id).used&pooledFlag != 0 }
+// inSlot reports whether a batch is in memory without a file of its own.
+func (s *idleTable) inSlot(id uint32) bool { return s.ledger.At(id).used&slotFlag != 0 }
 
 // has reports whether a number is that of a batch.
 func (s *idleTable) has(id uint32) bool {

@@ -18,9 +18,9 @@ func (m *maker) make(e *entry, demanded bool) {
 	}
 }
 
-// unpool has an open fill its entry from a slot itself: it takes less than telling
+// fillFromSlot has an open fill its entry from a slot itself: it takes less than telling
 // a worker. It reports whether there was room for that; if not, workers go on.
-func (m *maker) unpool(e *entry) bool {
+func (m *maker) fillFromSlot(e *entry) bool {
 	start := time.Now()
 	err := m.fillRAM(e, true)
 	m.finish(e, err, time.Since(start), true)

@@ -177,7 +177,7 @@ func (m *mover) demote() bool {
 
 // copyDown makes the copy that the policy wants of a slab in memory.
 func (m *mover) copyDown(e *entry) {
-	defer m.handBack(e, e.pooled)
+	defer m.handBack(e, e.inSlot)
 	mem, done, err := m.descriptors.content(e)
 	if err != nil {
 		return
@@ -201,9 +201,9 @@ func (m *mover) copyAhead() bool {
 	if e == nil {
 		return false
 	}
-	pooled := e.pooled
+	inSlot := e.inSlot
 	measure := m.store.keepCopy(e)
-	m.handBack(e, pooled)
+	m.handBack(e, inSlot)
 	m.store.tryCodecs(measure)
 	return true
 }

@@ -70,7 +70,7 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 		case b.packed:
 			return &entry{batch: b}, true
 		default:
-			return g.takeToCopy(id, b.pooled), true
+			return g.takeToCopy(id, b.inSlot), true
 		}
 	}
 	return nil, false
@@ -89,7 +89,7 @@ func (g *guarded) nextToLeave(free int64) *entry {
 	}
 	take := func(id uint32, b *batch) *entry {
 		g.moves.tried[b.key] = struct{}{}
-		return g.takeToCopy(id, b.pooled)
+		return g.takeToCopy(id, b.inSlot)
 	}
 	if id := g.moves.asked; id != 0 {
 		g.moves.asked = 0
@@ -127,9 +127,9 @@ func (g *guarded) samples(b *batch) bool {
 
 // takeToCopy takes an idle batch so that nothing evicts it: one in a slot is checked
 // out, one in a file is held.
-func (g *guarded) takeToCopy(id uint32, pooled bool) *entry {
+func (g *guarded) takeToCopy(id uint32, inSlot bool) *entry {
 	g.copying = true
-	if pooled {
+	if inSlot {
 		return g.checkOut(id)
 	}
 	e := g.slabs.activate(id)

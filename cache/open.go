@@ -46,7 +46,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank,
 	on := c.mu.queue.usageOf(tenant)
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	seen := c.holds.follow(e, of, rank, step, on, start)
-	tenant.opens(e.state != ready && !(mine && e.pooled), seen.expected)
+	tenant.opens(e.state != ready && !(mine && e.inSlot), seen.expected)
 	if e.state == ready {
 		s := c.holds.hold(e)
 		s.openedBy(account.By())
@@ -57,8 +57,8 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank,
 	c.holds.join(e, on.part(seen.expected), mine, stall.Admission)
 	clock := e.clock
 	switch {
-	case mine && e.pooled:
-		if s := c.openPooled(e, account.By()); s != nil {
+	case mine && e.inSlot:
+		if s := c.openFromSlot(e, account.By()); s != nil {
 			return s, nil
 		}
 		c.mu.Lock()
@@ -84,13 +84,13 @@ func (c *Cache) refusal() error {
 	return nil
 }
 
-// openPooled has an open bring its entry out of the pool itself, or returns nil if
+// openFromSlot has an open bring its entry out of its slot itself, or returns nil if
 // it has to wait. The cache's lock is held, and given back.
-func (c *Cache) openPooled(e *entry, by int32) *Slab {
+func (c *Cache) openFromSlot(e *entry, by int32) *Slab {
 	c.tasks.Add(1) // before Close waits for them, as it is not closed
 	defer c.tasks.Done()
 	c.mu.Unlock()
-	if !c.workers.unpool(e) {
+	if !c.workers.fillFromSlot(e) {
 		return nil
 	}
 	c.mu.Lock()

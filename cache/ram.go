@@ -30,7 +30,7 @@ type ram struct {
 	budget    atomic.Int64
 	dir       *os.File
 	root      *os.File // the same, for handles
-	pool      *pool
+	slotFile  *slotFile
 	maxFiles  int // with a mapping: the kernel lets a process have so many
 	idleFiles int // of them, of which no more are kept that are open nowhere
 
@@ -40,7 +40,7 @@ type ram struct {
 		sync.Mutex
 		used     int64      // bytes of every file there is: held, spare, dying and looked at; and of others and slots
 		others   int64      // bytes taken by other things than slabs
-		slots    int        // slabs in the pool
+		slots    int        // those taken
 		held     int        // files given out by take and not retired
 		closed   int        // of those, files without a descriptor
 		spare    []*ramFile // filled once, of no batch now, ready to be filled again
@@ -239,7 +239,7 @@ func (r *ram) close() error {
 		f.close()
 	}
 	r.mu.spare, r.mu.dying = nil, nil
-	err := errors.Join(r.root.Close(), r.dir.Close(), r.pool.close())
+	err := errors.Join(r.root.Close(), r.dir.Close(), r.slotFile.close())
 	if r.mu.held != 0 || r.mu.used != 0 {
 		err = errors.Join(err, fmt.Errorf("close ram tier: %d slabs and %d bytes not given back", r.mu.held, r.mu.used))
 	}

@@ -39,7 +39,7 @@ func (r *ram) releaseOthers(bytes int64) {
 	r.mu.others -= bytes
 }
 
-// store copies a batch into a slot of the pool.
+// store copies a batch into a slot.
 func (r *ram) store(mem []byte) (slot uint32, err error) {
 	size := int64(len(mem))
 	r.mu.Lock()
@@ -54,7 +54,7 @@ func (r *ram) store(mem []byte) (slot uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if slot, err = r.pool.put(mem); err != nil {
+	if slot, err = r.slotFile.put(mem); err != nil {
 		r.freed(size)
 	}
 	return slot, err
@@ -62,7 +62,7 @@ func (r *ram) store(mem []byte) (slot uint32, err error) {
 
 // unstore gives a slot back.
 func (r *ram) unstore(slot uint32, size int64) {
-	r.pool.give(slot, size)
+	r.slotFile.give(slot, size)
 	r.freed(size)
 }
 

@@ -18,7 +18,7 @@ type slabs struct {
 }
 
 // entry finds the entry of a batch of key k, or makes one, which the caller must then begin and
-// have filled, even if only from a slot of the pool. An entry that was idle in a file
+// have filled, even if only from a slot. An entry that was idle in a file
 // of its own is ready, and the caller only holds it.
 func (s *slabs) entry(of *Series, k Key, rank, step uint64) (e *entry, mine bool) {
 	if e = s.entries[k]; e != nil {
@@ -26,7 +26,7 @@ func (s *slabs) entry(of *Series, k Key, rank, step uint64) (e *entry, mine bool
 	}
 	b := batch{key: k}
 	if id := s.idle.find(k, false); id != 0 {
-		if !s.idle.isPooled(id) {
+		if !s.idle.inSlot(id) {
 			return s.activate(id), false
 		}
 		b = s.idle.take(id)

@@ -33,7 +33,7 @@ const (
 	heapMask  = heapFlag * (maxHeaps - 1)
 	flagBits  = 16
 
-	pooledFlag = 1 << (flagBits - 1)
+	slotFlag = 1 << (flagBits - 1)
 )
 
 // newStatus is the status of a batch, but for what the table knows of it.
@@ -42,7 +42,7 @@ func newStatus(b batch, began time.Time) status {
 	r.remember(b, began)
 	r.set(thereFlag, true)
 	r.set(packedFlag, b.packed)
-	r.set(pooledFlag, b.pooled)
+	r.set(slotFlag, b.inSlot)
 	r.set(denseFlag, b.dense)
 	r.set(wideFlag, uint64(r.rank) != b.key.Rank || int64(r.size) != b.size)
 	return r

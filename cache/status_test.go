@@ -69,7 +69,7 @@ func TestIdleTable(t *testing.T) {
 			if m.packed = n.packed; m.packed {
 				m.number, m.real = rapid.Uint32().Draw(r, "number"), meta.WholePages(rapid.Int64Range(0, 1<<40).Draw(r, "real"))
 			} else {
-				if m.pooled = rapid.Bool().Draw(r, "pooled"); m.pooled {
+				if m.inSlot = rapid.Bool().Draw(r, "in slot"); m.inSlot {
 					m.number = rapid.Uint32().Draw(r, "number")
 				} else {
 					m.ram, m.backing = &ramFile{fd: rapid.IntRange(-1, 1).Draw(r, "descriptor")}, rapid.Int32().Draw(r, "backing")
@@ -205,7 +205,7 @@ func TestBytesPerBatch(t *testing.T) {
 	before = heap()
 	s := newIdleTable(time.Now())
 	for i := range uint64(n) {
-		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, series: numbered[0], form: form{packed: i%2 == 0, pooled: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, heapPlace{worth: rand.Float64()})
+		s.put(batch{key: Key{Rank: i % 8, Step: i / 8}, series: numbered[0], form: form{packed: i%2 == 0, inSlot: i%2 == 1, size: 64 << 10, real: 4096, number: uint32(i)}}, heapPlace{worth: rand.Float64()})
 	}
 	each += float64(heap()-before) / n
 	t.Logf("%.1f bytes", each)

@@ -39,7 +39,7 @@ func newRAM(budget int64) (*ram, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPool(budget)
+	p, err := newSlotFile(budget)
 	if err != nil {
 		dir.Close()
 		return nil, err
@@ -49,7 +49,7 @@ func newRAM(budget int64) (*ram, error) {
 		return nil, errors.Join(err, dir.Close(), p.close())
 	}
 	maxFiles := maxMappings() / 4 * 3
-	r := &ram{dir: dir, root: root, pool: p, maxFiles: maxFiles, idleFiles: min(maxIdleFiles, maxFiles/2, disks.MaxFiles()/2)}
+	r := &ram{dir: dir, root: root, slotFile: p, maxFiles: maxFiles, idleFiles: min(maxIdleFiles, maxFiles/2, disks.MaxFiles()/2)}
 	r.budget.Store(budget)
 	r.handles = r.canReopen()
 	return r, nil
@@ -97,7 +97,7 @@ func (t *tiers) register(e *entry) (err error) {
 
 // discard gives a slab back, and has the kernel forget it.
 func (t *tiers) discard(e *entry) {
-	if t.config.Backing != nil && !e.pooled {
+	if t.config.Backing != nil && !e.inSlot {
 		t.config.Backing.Unregister(e.backing)
 	}
 	t.giveBack(e)
@@ -108,9 +108,9 @@ func (t *tiers) giveBack(e *entry) {
 	switch {
 	case e.ram != nil:
 		t.ram.retire(e.ram)
-	case e.pooled:
+	case e.inSlot:
 		t.ram.unstore(e.number, e.size)
-		e.pooled = false
+		e.inSlot = false
 	case e.file != nil:
 		e.file.Release()
 	}

@@ -11,7 +11,7 @@ import (
 	"rankfs/meta"
 )
 
-// A pool is one large file in whose slots small batches are while no rank has
+// A slotFile is one large file in whose slots small batches are while no rank has
 // them open: a file for each would cost the kernel a kilobyte, and this process a
 // descriptor and a mapping. It has pages of the usual size, so that what is in
 // slots is what it takes, and is written and read, not mapped. A slot that is
@@ -19,7 +19,7 @@ import (
 //
 // The lock guards which slots are taken. A slot is read and written without it, by the
 // batch that has taken it.
-type pool struct {
+type slotFile struct {
 	dir, file *os.File
 	ending    atomic.Bool // the file goes as a whole
 
@@ -33,7 +33,7 @@ type pool struct {
 // slots of one size, and is not full of them for ever.
 const roomier = 4
 
-func newPool(budget int64) (*pool, error) {
+func newSlotFile(budget int64) (*slotFile, error) {
 	dir, err := mountTmpfs(budget, "never")
 	if err != nil {
 		return nil, err
@@ -43,28 +43,28 @@ func newPool(budget int64) (*pool, error) {
 		dir.Close()
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}
-	p := &pool{dir: dir, file: os.NewFile(uintptr(fd), "rankfs-small-slabs")}
+	f := &slotFile{dir: dir, file: os.NewFile(uintptr(fd), "rankfs-small-slabs")}
 	maxBlocks := min(int(roomier*budget/(blockPages*meta.WholePages(1)))+2*slotBytes/int(meta.WholePages(1)), 1<<32/blockPages)
-	p.mu.slots = newSlots(maxBlocks)
+	f.mu.slots = newSlots(maxBlocks)
 	if err := unix.Ftruncate(fd, int64(maxBlocks)*blockPages*meta.WholePages(1)); err != nil {
-		p.close()
+		f.close()
 		return nil, fmt.Errorf("create file of small slabs: %w", err)
 	}
-	return p, nil
+	return f, nil
 }
 
 // put copies bytes into a slot.
-func (p *pool) put(mem []byte) (slot uint32, err error) {
-	p.mu.Lock()
-	slot, ok := p.mu.slots.take(slotPages(len(mem)))
-	p.mu.Unlock()
+func (f *slotFile) put(mem []byte) (slot uint32, err error) {
+	f.mu.Lock()
+	slot, ok := f.mu.slots.take(slotPages(len(mem)))
+	f.mu.Unlock()
 	if !ok {
 		return 0, meta.Worded(errNoRoom, "file of small slabs: no slot")
 	}
 	for at := slotOffset(slot); len(mem) > 0; {
-		n, err := unix.Pwrite(int(p.file.Fd()), mem, at)
+		n, err := unix.Pwrite(int(f.file.Fd()), mem, at)
 		if err != nil {
-			p.give(slot, int64(len(mem)))
+			f.give(slot, int64(len(mem)))
 			return 0, meta.Worded(errNoRoom, "write small slab: %w", err)
 		}
 		mem, at = mem[n:], at+int64(n)
@@ -73,9 +73,9 @@ func (p *pool) put(mem []byte) (slot uint32, err error) {
 }
 
 // get copies the bytes of a slot.
-func (p *pool) get(slot uint32, mem []byte) error {
+func (f *slotFile) get(slot uint32, mem []byte) error {
 	for at := slotOffset(slot); len(mem) > 0; {
-		n, err := unix.Pread(int(p.file.Fd()), mem, at)
+		n, err := unix.Pread(int(f.file.Fd()), mem, at)
 		if err == nil && n == 0 {
 			err = unix.EIO
 		}
@@ -88,20 +88,20 @@ func (p *pool) get(slot uint32, mem []byte) error {
 }
 
 // give takes back the slot of so many bytes.
-func (p *pool) give(slot uint32, size int64) {
-	if size > 0 && !p.ending.Load() {
+func (f *slotFile) give(slot uint32, size int64) {
+	if size > 0 && !f.ending.Load() {
 		const cut = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
-		for unix.Fallocate(int(p.file.Fd()), cut, slotOffset(slot), meta.WholePages(size)) == unix.EINTR {
+		for unix.Fallocate(int(f.file.Fd()), cut, slotOffset(slot), meta.WholePages(size)) == unix.EINTR {
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mu.slots.give(slot)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.slots.give(slot)
 }
 
-func (p *pool) close() error {
-	err := p.file.Close()
-	if derr := p.dir.Close(); err == nil {
+func (f *slotFile) close() error {
+	err := f.file.Close()
+	if derr := f.dir.Close(); err == nil {
 		err = derr
 	}
 	return err
