@@ -100,11 +100,11 @@ func (c *Cache) Contains(k Key) (tier string, ok bool) {
 // kernel keeps for them.
 func (c *Cache) Close() error {
 	c.mu.Lock()
-	if c.mu.closed {
+	if c.mu.life.closed {
 		c.mu.Unlock()
 		return nil
 	}
-	c.mu.closed = true
+	c.mu.life.closed = true
 	c.stop()
 	c.mu.queue.wake.Broadcast()
 	c.mu.Unlock()

@@ -184,7 +184,7 @@ func (ch *choosing) adopt(s strategy, o *outlook, levels []policy.Level) {
 	if current {
 		ch.mu.strategy.policy, ch.mu.strategy.drafter = s.drafter, s.policy
 		ch.mu.strategy.targets, ch.mu.strategy.packing = placement{o.index, levels}, o.packing
-		ch.mu.moves = moves{up: up, down: ch.mu.moves.down[:0]}
+		ch.mu.moves.renew(up)
 		ch.mu.readers.restart(time.Now())
 	}
 	ch.mu.Unlock()

@@ -24,7 +24,7 @@ type descriptors struct {
 func (d *descriptors) park() bool {
 	d.mu.Lock()
 	id := d.mu.slabs.idle.nextFile()
-	if id == 0 || d.mu.closed {
+	if id == 0 || d.mu.life.closed {
 		d.mu.Unlock()
 		return false
 	}

@@ -29,6 +29,7 @@ type guarded struct {
 	sync.Mutex
 	time     timeline
 	rates    rates     // times that fills and writes take
+	accounts accounts  // of workers' time
 	slabs    slabs     // batches that are here
 	readers  readers   // positions of ranks, and the batches that they come to
 	strategy strategy  // where batches should be
@@ -36,14 +37,23 @@ type guarded struct {
 	queue    queue     // the next task of a worker
 	room     roomQueue // fills that wait for memory
 	moves    moves     // the mover's next batches
-	copying  bool      // it has one of memory
 	sampled  samples   // what it has tried codecs on
 	count    Counts
-	strained bool  // memory is short: nothing is made ready ahead now
+	limits   limits // of memory
+	life     life   // of the cache
+}
+
+// limits are what memory may have now.
+type limits struct {
+	strained bool  // memory is short: nothing is made ready ahead
 	allowed  int64 // how much of the budget memory may take
 	yielded  int64 // and how much of it others have
-	closed   bool  // no more opens
-	ended    bool  // and nothing becomes idle any more
+}
+
+// A life is how far the end of a cache has come.
+type life struct {
+	closed bool // no more opens
+	ended  bool // and nothing becomes idle any more
 }
 
 // Counts are counts since New, and the handles that are open now.
@@ -57,22 +67,23 @@ type Counts struct {
 
 // newGuarded is the state of an empty cache.
 func newGuarded(config *Config, budget *atomic.Int64) (*guarded, error) {
-	g := &guarded{time: timeline{time.Now()}, allowed: config.RAMBytes, sampled: make(samples)}
+	g := &guarded{time: timeline{time.Now()}, limits: limits{allowed: config.RAMBytes}, sampled: make(samples)}
 	var err error
 	if g.strategy, err = newStrategy(config.Policy); err != nil {
 		return nil, err
 	}
 	g.rates.fills = ahead.New(config.Workers)
+	g.accounts.others = newJob(&g.accounts.all)
 	g.slabs = slabs{entries: make(map[Key]*entry), idle: newIdleTable(g.time.began), stalls: config.Stalls}
 	g.readers = readers{
 		config: config, budget: budget, slabs: &g.slabs, rates: &g.rates, epochs: make(map[[16]byte]*epoch),
-		tenants: tenants{of: make(map[[16]byte]*tenant), all: &g.queue.all}, traces: traces{of: make(map[tracedKey]*traced)},
+		tenants: tenants{of: make(map[[16]byte]*tenant), accounts: &g.accounts}, traces: traces{of: make(map[tracedKey]*traced)},
 	}
 	g.eviction = eviction{
 		time: g.time, budget: budget, slabs: &g.slabs, readers: &g.readers, strategy: &g.strategy, rates: &g.rates,
 	}
 	g.queue = queue{
-		readers: &g.readers, slabs: &g.slabs, rates: &g.rates, time: g.time, others: newJob(&g.queue.all), demand: make(map[*usage][]*entry),
+		readers: &g.readers, slabs: &g.slabs, rates: &g.rates, accounts: &g.accounts, time: g.time, demand: make(map[*usage][]*entry),
 		workers: config.Workers, wake: sync.NewCond(g),
 	}
 	g.room = roomQueue{config: config, slabs: &g.slabs, queue: &g.queue, token: make(chan struct{}, 1), opens: make(map[int32]*entry)}
@@ -120,7 +131,7 @@ func (g *guarded) fail(e *entry, err error) {
 
 // setIdle has an entry that is open nowhere become idle, where a victim is looked for.
 func (g *guarded) setIdle(e *entry) {
-	if g.ended {
+	if g.life.ended {
 		return
 	}
 	now := time.Now()
@@ -170,7 +181,7 @@ func (g *guarded) outdate(e *entry) {
 func (g *guarded) checkOut(id uint32) *entry {
 	e := &entry{batch: g.slabs.idle.take(id), done: make(chan struct{})}
 	g.slabs.entries[e.key] = e
-	g.slabs.begin(e, g.queue.others.part(false), stall.Admission)
+	g.slabs.begin(e, g.accounts.others.part(false), stall.Admission)
 	return e
 }
 
@@ -224,6 +235,6 @@ func (g *guarded) end() (all []*entry) {
 	defer g.Unlock()
 	all = g.slabs.end(g.time.began)
 	g.readers.end()
-	g.count.Handles, g.ended = 0, true
+	g.count.Handles, g.life.ended = 0, true
 	return all
 }

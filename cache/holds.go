@@ -38,7 +38,7 @@ func (h *holds) follow(e *entry, s *Series, rank, step uint64, on *usage, now ti
 // askNext asks a series for that of the epoch after it, which may take a while. The
 // cache's lock is held.
 func (h *holds) askNext(ep *epoch) {
-	if h.mu.closed {
+	if h.mu.life.closed {
 		return
 	}
 	ep.asked = true
@@ -82,7 +82,7 @@ func (h *holds) await(ctx context.Context, e, fill *entry) (*Slab, error) {
 	if fill != nil {
 		e.fills = slices.Delete(e.fills, slices.Index(e.fills, fill), slices.Index(e.fills, fill)+1)
 	}
-	if err == nil && h.mu.ended {
+	if err == nil && h.mu.life.ended {
 		err = errClosing
 	}
 	if e.state == ready && err == nil {

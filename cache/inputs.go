@@ -52,11 +52,11 @@ func (in *inputs) open(ctx context.Context, p Input, of *entry) (*Slab, error) {
 	now, k := time.Now(), p.Series.Key(p.Rank, p.Step)
 	mu := in.holds.mu
 	mu.Lock()
-	on := mu.queue.others
+	on := mu.accounts.others
 	if of != nil {
 		on = of.usage.of
 	}
-	if mu.closed {
+	if mu.life.closed {
 		mu.Unlock()
 		return nil, fmt.Errorf("input of a batch: %w", errClosing)
 	}

@@ -16,8 +16,8 @@ import (
 // or map.
 func (c *Cache) Allow(bytes int64, ahead bool) {
 	c.mu.Lock()
-	c.mu.strained = !ahead
-	c.mu.allowed = bytes
+	c.mu.limits.strained = !ahead
+	c.mu.limits.allowed = bytes
 	c.bound()
 	c.mu.queue.wake.Broadcast()
 	c.mu.Unlock()
@@ -29,8 +29,8 @@ func (c *Cache) Allow(bytes int64, ahead bool) {
 // Slabs make way as they do for Allow.
 func (c *Cache) Yield(bytes int64) {
 	c.mu.Lock()
-	changed := bytes != c.mu.yielded
-	c.mu.yielded = bytes
+	changed := bytes != c.mu.limits.yielded
+	c.mu.limits.yielded = bytes
 	c.bound()
 	c.mu.Unlock()
 	if changed {
@@ -41,7 +41,7 @@ func (c *Cache) Yield(bytes int64) {
 
 // bound sets what slabs may take: enough to serve a batch at least. c.mu is held.
 func (c *Cache) bound() {
-	c.ram.budget.Store(max(min(c.mu.allowed, c.config.RAMBytes-c.mu.yielded), minRAM))
+	c.ram.budget.Store(max(min(c.mu.limits.allowed, c.config.RAMBytes-c.mu.limits.yielded), minRAM))
 }
 
 func (c *Cache) shrink() {

@@ -27,7 +27,7 @@ func (g *guarded) makeWay(newcomer *entry, demanded bool) (victim *entry, copies
 		return e, false
 	}
 	if first == 0 {
-		return nil, g.copying
+		return nil, g.moves.copying
 	}
 	b := g.slabs.idle.at(first)
 	if !g.deserves(&b) {
@@ -38,7 +38,7 @@ func (g *guarded) makeWay(newcomer *entry, demanded bool) (victim *entry, copies
 	if id := goes(func(b *batch) bool { return !g.deserves(b) }); id != 0 {
 		return g.eviction.remove(id), false
 	}
-	if g.eviction.pinned(&b) && !g.strained {
+	if g.eviction.pinned(&b) && !g.limits.strained {
 		g.moves.asked = first
 		if first = goes(func(b *batch) bool { return !g.eviction.pinned(b) }); first == 0 {
 			return nil, true

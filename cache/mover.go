@@ -229,7 +229,7 @@ const copyPoll = time.Millisecond
 func (m *mover) handBack(e *entry, checkedOut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.copying = false
+	m.mu.moves.copying = false
 	if checkedOut {
 		m.mu.checkIn(e)
 	} else {

@@ -11,7 +11,7 @@ const maxPromotions = 1 << 14
 
 // nextPromotion takes the batch to bring up next.
 func (g *guarded) nextPromotion() (p promotion, ok bool) {
-	if len(g.moves.up) == 0 || g.strained || g.closed {
+	if len(g.moves.up) == 0 || g.limits.strained || g.life.closed {
 		return p, false
 	}
 	p, g.moves.up = g.moves.up[0], g.moves.up[1:]
@@ -55,7 +55,7 @@ func (g *guarded) swap(e *entry) (old *entry, swapped bool) {
 // copied, but a packed copy that is not needed is taken away; of one that is to be
 // written to a disk, what is known is returned.
 func (g *guarded) nextMisplaced() (e *entry, ok bool) {
-	for n := len(g.moves.down); n > 0 && !g.queue.full() && !g.strained && !g.closed; n = len(g.moves.down) {
+	for n := len(g.moves.down); n > 0 && !g.queue.full() && !g.limits.strained && !g.life.closed; n = len(g.moves.down) {
 		id := g.moves.down[n-1]
 		g.moves.down = g.moves.down[:n-1]
 		if !g.slabs.idle.has(id) {
@@ -81,7 +81,7 @@ func (g *guarded) nextMisplaced() (e *entry, ok bool) {
 // bytes have room for copiedAhead more. A batch that a reader is just coming to does not
 // leave yet. Each is tried once for each choice. What a fill asks for is first.
 func (g *guarded) nextToLeave(free int64) *entry {
-	if g.strained || g.closed {
+	if g.limits.strained || g.life.closed {
 		return nil
 	}
 	if g.moves.tried == nil {
@@ -128,7 +128,7 @@ func (g *guarded) samples(b *batch) bool {
 // takeToCopy takes an idle batch so that nothing evicts it: one in a slot is checked
 // out, one in a file is held.
 func (g *guarded) takeToCopy(id uint32, inSlot bool) *entry {
-	g.copying = true
+	g.moves.copying = true
 	if inSlot {
 		return g.checkOut(id)
 	}

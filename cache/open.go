@@ -43,7 +43,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank,
 		return nil, fmt.Errorf("open batch: %w", err)
 	}
 	tenant := c.mu.readers.tenant(of, start)
-	on := c.mu.queue.usageOf(tenant)
+	on := c.mu.readers.tenants.account(tenant)
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	seen := c.holds.follow(e, of, rank, step, on, start)
 	tenant.opens(e.state != ready && !(mine && e.inSlot), seen.expected)
@@ -74,7 +74,7 @@ func (c *Cache) open(ctx context.Context, account *stall.Open, of *Series, rank,
 // refusal is why no open may begin now, or nil. It counts the open. The cache's lock
 // is held.
 func (c *Cache) refusal() error {
-	if c.mu.closed {
+	if c.mu.life.closed {
 		return errClosing
 	}
 	c.mu.count.Opens++

@@ -23,7 +23,8 @@ func (c *Cache) SetPolicy(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.pins = c.mu.strategy.pins
-	c.mu.strategy, c.mu.moves = s, moves{}
+	c.mu.strategy = s
+	c.mu.moves.renew(nil)
 	c.choosing.soon()
 	return nil
 }

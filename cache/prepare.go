@@ -15,7 +15,7 @@ import (
 func (c *Cache) Prepare(ctx context.Context, of *Series, rank, step uint64) error {
 	now, k := time.Now(), of.Key(rank, step)
 	c.mu.Lock()
-	if c.mu.closed {
+	if c.mu.life.closed {
 		c.mu.Unlock()
 		return fmt.Errorf("prepare batch: %w", errClosing)
 	}
@@ -26,7 +26,7 @@ func (c *Cache) Prepare(ctx context.Context, of *Series, rank, step uint64) erro
 	}
 	e, mine := c.mu.slabs.entry(of, k, rank, step)
 	if mine {
-		c.mu.slabs.begin(e, c.mu.queue.others.part(false), stall.Overhead)
+		c.mu.slabs.begin(e, c.mu.accounts.others.part(false), stall.Overhead)
 		e.byHand, e.last = true, now // as if it had been used
 		c.mu.Unlock()
 		c.workers.make(e, false)

@@ -22,32 +22,23 @@ import (
 // a job that has less than its share of workers there is one more, until those end what
 // they have begun that others have beyond theirs. The cache's lock guards it.
 type queue struct {
-	readers *readers
-	slabs   *slabs
-	rates   *rates
-	time    timeline
-	all     usage               // of all jobs
-	others  *usage              // by opens that are followed no more, and for what no job asks for
-	demand  map[*usage][]*entry // what opens wait for on an account that is not begun, in order of arrival
-	waiting []*usage            // the accounts of these
-	length  int                 // of these, together
-	workers int
-	resting int        // workers without a task
-	held    bool       // there was a task when all workers were busy
-	unknown []keyless  // what cannot be chosen before it has a key
-	wake    *sync.Cond // signals a task for a worker, or the end of its wait
+	readers  *readers
+	slabs    *slabs
+	rates    *rates
+	accounts *accounts
+	time     timeline
+	demand   map[*usage][]*entry // what opens wait for on an account that is not begun, in order of arrival
+	waiting  []*usage            // the accounts of these
+	length   int                 // of these, together
+	workers  int
+	resting  int        // workers without a task
+	held     bool       // there was a task when all workers were busy
+	unknown  []keyless  // what cannot be chosen before it has a key
+	wake     *sync.Cond // signals a task for a worker, or the end of its wait
 }
 
 // now is the time of accounts.
 func (q *queue) now() time.Duration { return time.Since(q.time.began) }
-
-// usageOf is the account of a job, which may be nil.
-func (q *queue) usageOf(t *tenant) *usage {
-	if t == nil {
-		return q.others
-	}
-	return t.usage
-}
 
 // push has an entry filled that an open waits for.
 func (q *queue) push(e *entry) {
@@ -202,7 +193,7 @@ func (q *queue) task(ahead bool, now time.Duration) (best task, ok bool) {
 }
 
 // full reports whether as many fills are under way as are worth doing at a time.
-func (q *queue) full() bool { return q.all.busy >= q.rates.fills.AtOnce() }
+func (q *queue) full() bool { return q.accounts.all.busy >= q.rates.fills.AtOnce() }
 
 // most is the number that may be under way: what was lent ends beside what is had back for it.
 func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
@@ -210,14 +201,14 @@ func (q *queue) most() int { return 2 * q.rates.fills.AtOnce() }
 // lacks reports whether a job has less than its share of the workers, by its weight, of those
 // jobs for which there is something to do, and is not to wait until others end.
 func (q *queue) lacks(u *usage) bool {
-	jobs, weight := q.all.active, q.all.weight
+	jobs, weight := q.accounts.all.active, q.accounts.all.weight
 	if u.busy == 0 {
 		jobs, weight = jobs+1, weight+1/u.rate
 	}
 	part := 1 / u.rate / weight
 	share := max(1, int(part*float64(q.rates.fills.AtOnce())+1e-9))
 	lesser := part*float64(jobs) < 0.99 // it weighs less than others, and has its turn when that comes
-	return !lesser && q.all.busy < q.most() && u.busy < share
+	return !lesser && q.accounts.all.busy < q.most() && u.busy < share
 }
 
 // before reports whether a is done first: by the accounts, then what an open waits for,

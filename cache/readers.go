@@ -142,7 +142,7 @@ func (rs *readers) tenant(s *Series, now time.Time) *tenant {
 		return nil
 	}
 	if t == nil {
-		t = &tenant{activeSpan: activeSpan{began: now}, heap: rs.heapFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(rs.tenants.all)}
+		t = &tenant{activeSpan: activeSpan{began: now}, heap: rs.heapFor(nil), random: 1, confidence: newConfidence(s), usage: newJob(&rs.tenants.accounts.all)}
 		rs.tenants.of[job.ID] = t
 	}
 	t.seen = now

@@ -114,7 +114,7 @@ func (s *Slab) Release() {
 		g, e := s.mu, s.entry
 		g.Lock()
 		defer g.Unlock()
-		if g.ended {
+		if g.life.ended {
 			return
 		}
 		if i := slices.Index(e.threads, s.by); i >= 0 {

@@ -37,11 +37,15 @@ func (p placement) of(k Key) (at policy.Level, known bool) {
 // Moves are the batches that the last choice wants at another level, and the keys of
 // those whose copy was tried since. The cache's lock guards them.
 type moves struct {
-	up    []promotion // in the order in which readers need them
-	down  []uint32    // numbers of idle batches
-	tried map[Key]struct{}
-	asked uint32 // the number of an idle batch to be copied first; 0: none
+	up      []promotion // in the order in which readers need them
+	down    []uint32    // numbers of idle batches
+	tried   map[Key]struct{}
+	asked   uint32 // the number of an idle batch to be copied first; 0: none
+	copying bool   // the mover has a batch of memory
 }
+
+// renew has a choice bring these up, and nothing down yet.
+func (m *moves) renew(up []promotion) { m.up, m.down, m.tried, m.asked = up, m.down[:0], nil, 0 }
 
 // A promotion is a batch that should be higher than it is when a reader comes to it.
 type promotion struct {

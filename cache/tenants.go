@@ -13,8 +13,8 @@ import (
 // series that other series copy from has none: its batches belong to no job. The cache's lock
 // guards them.
 type tenants struct {
-	of  map[[16]byte]*tenant // by the jobs of the series that they read, or will read next
-	all *usage               // of workers, by all of them
+	of       map[[16]byte]*tenant // by the jobs of the series that they read, or will read next
+	accounts *accounts
 }
 
 // A tenant has a heap of idle batches of its own, so that what is to go first is known
@@ -58,6 +58,14 @@ func (t *tenant) opens(waits, foreseen bool) {
 	}
 	t.late += (share(waits) - t.late) / lateOpens
 	t.random += (share(!foreseen) - t.random) / randomOpens
+}
+
+// account is the account of a tenant, which may be nil.
+func (ts *tenants) account(t *tenant) *usage {
+	if t == nil {
+		return ts.accounts.others
+	}
+	return t.usage
 }
 
 // confidence is the confidence in the readers of a series; nil if it has no tenant.

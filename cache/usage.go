@@ -18,6 +18,13 @@ type usage struct {
 	weight float64       // of its active parts, together
 }
 
+// accounts are those that are there whichever jobs are; that of a job is its tenant's. The cache's
+// lock guards them.
+type accounts struct {
+	all    usage  // of all jobs
+	others *usage // by opens that are followed no more, and for what no job asks for
+}
+
 // newJob is the account of one more job.
 func newJob(all *usage) *usage {
 	u := &usage{of: all, parts: new([2]usage), rate: 1}

@@ -32,7 +32,7 @@ func (w *workers) next(done charge) (e *entry, demanded bool, on charge) {
 	q := &w.mu.queue
 	q.end(done)
 	for waited := done.usage != nil; ; waited = false {
-		if w.mu.closed {
+		if w.mu.life.closed {
 			return nil, false, on
 		}
 		if q.workers > w.mu.rates.fills.AtOnce()+1 && q.resting > 0 {
@@ -41,7 +41,7 @@ func (w *workers) next(done charge) (e *entry, demanded bool, on charge) {
 			return nil, false, on
 		}
 		held := q.held
-		e, demanded, on = q.choose(!w.mu.strained)
+		e, demanded, on = q.choose(!w.mu.limits.strained)
 		w.findKeys()
 		if e != nil {
 			e.ahead, e.waited = !demanded, waited || held
