@@ -18,7 +18,7 @@ func (r *ram) detach(f *ramFile) bool {
 	f.fd, f.mem = -1, nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.closed++
+	r.mu.shut()
 	return true
 }
 
@@ -36,7 +36,7 @@ func (r *ram) attach(f *ramFile) error {
 	f.fd = fd
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.closed--
+	r.mu.reopened()
 	return nil
 }
 

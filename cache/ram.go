@@ -22,7 +22,8 @@ import (
 // The mapping does not stand in the way of the write lease.
 //
 // If there are many, files that are open nowhere lose mapping and descriptor: see
-// descriptors, and handles.go. Other uses of its budget are in rambudget.go.
+// descriptors, and handles.go. What takes its budget is in the ramBudget; uses of it beside files
+// are in ramuses.go.
 //
 // Its lock may be taken while that of a file is held; while it is held no other is taken.
 // Files are closed without it, but by close.
@@ -38,11 +39,7 @@ type ram struct {
 
 	mu struct {
 		sync.Mutex
-		used     int64      // bytes of every file there is: held, spare, dying and looked at; and of others and slots
-		others   int64      // bytes taken by other things than slabs
-		slots    int        // those taken
-		held     int        // files given out by take and not retired
-		closed   int        // of those, files without a descriptor
+		ramBudget
 		spare    []*ramFile // filled once, of no batch now, ready to be filled again
 		dying    []*ramFile // retired, but some rank still maps them
 		looking  []*ramFile // dying, as far as is known: sweep is finding out
@@ -108,14 +105,14 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 		if r.mu.spare[i].real == need {
 			f = r.mu.spare[i]
 			r.mu.spare = append(r.mu.spare[:i], r.mu.spare[i+1:]...)
-			r.mu.held++
+			r.mu.hold()
 			r.mu.recycled++
 			return f, nil, nil
 		}
 	}
 	discard, err = r.charge(need, 1)
 	if err == nil {
-		r.mu.held++
+		r.mu.hold()
 	}
 	return nil, discard, err
 }
@@ -124,24 +121,24 @@ func (r *ram) reserve(need int64) (f *ramFile, discard []*ramFile, err error) {
 func (r *ram) release(real int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.used -= real
-	r.mu.held--
+	r.mu.letGo(true)
+	r.mu.free(real)
 }
 
 // charge counts bytes as used, for so many more files, those of spare files that must
 // go taken off. r.mu is held; the files are to be closed without it.
 func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
 	fits := func() bool {
-		return r.mu.used+need <= r.budget.Load() && (files == 0 || r.files()+files <= r.maxFiles)
+		return r.mu.fits(need, r.budget.Load()) && (files == 0 || r.files()+files <= r.maxFiles)
 	}
 	for !fits() && len(r.mu.spare) > 0 {
 		discard = append(discard, r.oldest())
 	}
 	switch {
 	case fits():
-		r.mu.used += need
+		r.mu.take(need)
 		return discard, nil
-	case r.mu.used+need <= r.budget.Load():
+	case r.mu.fits(need, r.budget.Load()):
 		return discard, errMappings
 	}
 	return discard, errNoRoom
@@ -149,14 +146,14 @@ func (r *ram) charge(need int64, files int) (discard []*ramFile, err error) {
 
 // files is the number of files with a descriptor and a mapping. r.mu is held.
 func (r *ram) files() int {
-	return r.mu.held - r.mu.closed + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
+	return r.mu.open() + len(r.mu.spare) + len(r.mu.dying) + len(r.mu.looking)
 }
 
 // oldest takes the first of the spare files. r.mu is held.
 func (r *ram) oldest() *ramFile {
 	f := r.mu.spare[0]
 	r.mu.spare = r.mu.spare[1:]
-	r.mu.used -= f.real
+	r.mu.free(f.real)
 	return f
 }
 
@@ -187,13 +184,12 @@ func (r *ram) retire(f *ramFile) {
 func (r *ram) retired(f *ramFile, free bool) (enough bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.held--
+	r.mu.letGo(f.fd >= 0)
 	switch {
 	case f.fd < 0: // it could not be opened again, and is gone with the backing id
-		r.mu.closed--
-		r.mu.used -= f.real
+		r.mu.free(f.real)
 	case free && r.files() > r.idleFiles:
-		r.mu.used -= f.real
+		r.mu.free(f.real)
 		return true
 	case free:
 		r.mu.spare = append(r.mu.spare, f)
@@ -235,7 +231,7 @@ func (r *ram) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range append(r.mu.spare, r.mu.dying...) {
-		r.mu.used -= f.real
+		r.mu.free(f.real)
 		f.close()
 	}
 	r.mu.spare, r.mu.dying = nil, nil

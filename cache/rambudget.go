@@ -1,116 +1,61 @@
 package cache
 
-import (
-	"errors"
-	"slices"
-
-	"rankfs/meta"
-)
-
-// lacksFiles reports whether memory has room, and the daemon may not have another
-// descriptor or mapping.
-func lacksFiles(err error) bool { return meta.OutOfFiles(err) || errors.Is(err, errMappings) }
-
-// crowded reports whether there are more files than are kept that are open nowhere.
-func (r *ram) crowded() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.files() > r.idleFiles
+// A ramBudget is the book of memory: how many bytes are taken of its budget, and by what. It only
+// counts; ram's lock guards it.
+//
+//   - used are the bytes of each file that there is (held, spare, dying or looked at), of each slot
+//     that is taken, and of others: what is taken once is freed once.
+//   - What is taken fits. used exceeds the budget only when that became less, until slabs have made
+//     way; then nothing fits.
+//   - Of the files that are held, closed have no descriptor; of all others there is one each.
+//   - When nothing is held and memory is closed, all is zero.
+type ramBudget struct {
+	used   int64
+	others int64 // part of used, by other things than slabs
+	slots  int   // that are taken
+	held   int   // files given out and not retired
+	closed int   // of those, files without a descriptor
 }
 
-// chargeOthers counts bytes of the budget that are taken by other things than slabs in files.
-func (r *ram) chargeOthers(bytes int64) error {
-	r.mu.Lock()
-	discard, err := r.charge(bytes, 0)
-	if err == nil {
-		r.mu.others += bytes
+// fits reports whether so much may be taken of a budget.
+func (b *ramBudget) fits(need, budget int64) bool { return b.used+need <= budget }
+
+func (b *ramBudget) take(bytes int64) { b.used += bytes }
+
+func (b *ramBudget) free(bytes int64) { b.used -= bytes }
+
+// takeOthers says that bytes that were taken are of other things than slabs.
+func (b *ramBudget) takeOthers(bytes int64) { b.others += bytes }
+
+func (b *ramBudget) freeOthers(bytes int64) {
+	b.others -= bytes
+	b.free(bytes)
+}
+
+// takeSlot says that bytes that were taken are of a slot.
+func (b *ramBudget) takeSlot() { b.slots++ }
+
+func (b *ramBudget) freeSlot(bytes int64) {
+	b.slots--
+	b.free(bytes)
+}
+
+// hold says that a file is given out, and letGo that it is taken back, with its descriptor or without.
+func (b *ramBudget) hold() { b.held++ }
+
+func (b *ramBudget) letGo(open bool) {
+	if b.held--; !open {
+		b.closed--
 	}
-	r.mu.Unlock()
-	for _, d := range discard {
-		d.close()
-	}
-	return err
 }
 
-func (r *ram) releaseOthers(bytes int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.used -= bytes
-	r.mu.others -= bytes
-}
+// shut says that a file that is held has lost its descriptor, and reopened that it has one again.
+func (b *ramBudget) shut() { b.closed++ }
 
-// store copies a batch into a slot.
-func (r *ram) store(mem []byte) (slot uint32, err error) {
-	size := int64(len(mem))
-	r.mu.Lock()
-	discard, err := r.charge(meta.WholePages(size), 0)
-	if err == nil {
-		r.mu.slots++
-	}
-	r.mu.Unlock()
-	for _, d := range discard {
-		d.close()
-	}
-	if err != nil {
-		return 0, err
-	}
-	if slot, err = r.slotFile.put(mem); err != nil {
-		r.freed(size)
-	}
-	return slot, err
-}
+func (b *ramBudget) reopened() { b.closed-- }
 
-// unstore gives a slot back.
-func (r *ram) unstore(slot uint32, size int64) {
-	r.slotFile.give(slot, size)
-	r.freed(size)
-}
+// open are the files with a descriptor, of those that are held.
+func (b *ramBudget) open() int { return b.held - b.closed }
 
-func (r *ram) freed(size int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.mu.slots--
-	r.mu.used -= meta.WholePages(size)
-}
-
-// free is the memory that nothing has.
-func (r *ram) free() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	free := r.budget.Load() - r.mu.used
-	for _, f := range r.mu.spare {
-		free += f.real
-	}
-	return free
-}
-
-// fits gives spare files back until the use is within the budget, if that
-// is enough.
-func (r *ram) fits() bool {
-	r.mu.Lock()
-	discard, err := r.charge(0, 0)
-	r.mu.Unlock()
-	for _, d := range discard {
-		d.close()
-	}
-	return err == nil
-}
-
-// TierStats counts the content of the RAM tier, in real bytes.
-type TierStats struct {
-	Budget int64
-	Used   int64
-	Dying  int64 // part of Used: given up, but still mapped by a rank
-	Others int64 // part of Used: of what is not slabs
-	Slabs  int
-}
-
-func (r *ram) stats() (t TierStats, recycled uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t = TierStats{Budget: r.budget.Load(), Used: r.mu.used, Others: r.mu.others, Slabs: r.mu.held + r.mu.slots}
-	for _, f := range slices.Concat(r.mu.dying, r.mu.looking) {
-		t.Dying += f.real
-	}
-	return t, r.mu.recycled
-}
+// slabs are those that have memory.
+func (b *ramBudget) slabs() int { return b.held + b.slots }
