@@ -60,14 +60,15 @@ var (
 )
 
 // Open opens a directory for a node, which may have so many bytes there, unless its note says that it
-// has another one. Two nodes may have the same one: each has its own place below that.
+// has another one. Two nodes may have the same one: each has its own place below that. Where a node's
+// place takes no writes now it is read, and suspended, as after a write that failed.
 func Open(at string, bytes int64, self, note string, log *slog.Logger) (*Disk, error) {
 	d := &Disk{health: diskdir.Health{Name: "pool-nvme directory", Dir: at, Suspend: SuspendTime, Log: log}}
 	d.Budget.Max = bytes
 	d.mu.lasting, d.mu.undropped = make(map[string]bool), make(map[uint64]bool)
 	open := func(w *slowdisk.Work) (place *diskdir.Place, err error) {
 		err = w.Do(func() (err error) {
-			if err = Known(at, note); err == nil {
+			if _, err = Known(at, note); err == nil {
 				err = meta.MakeDir(at)
 			}
 			if err == nil {
@@ -94,8 +95,12 @@ func Open(at string, bytes int64, self, note string, log *slog.Logger) (*Disk, e
 	if err != nil {
 		return nil, fmt.Errorf("directory of the shuffle pool, %s: %w", at, err) // the place goes with the garbage
 	}
-	remembers := slowdisk.Once(func() (struct{}, error) { return struct{}{}, remember(d.place.Root, note) })
-	if _, err := slowdisk.Run(context.Background(), &d.health.Disk, openPatience, remembers, nil); err != nil { // as one of the release before that takes no writes now
+	remembers := slowdisk.Once(func() (readOnly, err error) { return d.place.Writable(), remember(d.place.Root, note) })
+	readOnly, err := slowdisk.Run(context.Background(), &d.health.Disk, openPatience, remembers, nil)
+	if readOnly != nil {
+		d.health.Fail(readOnly, false)
+	}
+	if err != nil { // as one of the release before that takes no writes now
 		log.Warn("a later daemon may take another directory for that of the shuffle pool", "dir", at, "cause", err)
 	}
 	return d, nil

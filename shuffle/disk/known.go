@@ -18,20 +18,20 @@ import (
 // place for this one, as at the mount point of a disk that is not mounted: all maps would be missing.
 const mark = ".id-"
 
-// Known says why a directory is not the one in which a node has its place by its note, if there is a
-// note. It makes nothing.
-func Known(at, note string) error {
+// Known reports whether a directory is the one in which a node has its place by its note, and says why
+// it is not. Without a note it is not known, which is no error. It makes nothing.
+func Known(at, note string) (known bool, err error) {
 	place, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err == nil {
 		_, err = os.Lstat(filepath.Join(at, strings.TrimSpace(string(place))))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return meta.Worded(meta.ErrNotExist, "it is not the one that has the maps of this node: mount its disk first, or name that one with --pool-nvme; to give those maps up and begin anew, remove the note of where they are, with: rm %s", meta.ShellWord(note))
+		return false, meta.Worded(meta.ErrNotExist, "it is not the one that has the maps of this node: mount its disk first, or name that one with --pool-nvme; to give those maps up and begin anew, remove the note of where they are, with: rm %s", meta.ShellWord(note))
 	}
-	return err
+	return err == nil, err
 }
 
 // remember notes a place, unless one is noted.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"rankfs/meta"
 )
 
@@ -79,6 +81,58 @@ func TestADirectoryWithoutANote(t *testing.T) {
 		t.Fatalf("it cannot be noted: %v\n%s", err, &log)
 	}
 	must(t, d.Close())
+}
+
+// A directory that was opened before is opened while its file system is read-only: what it has is read,
+// nothing is written there, and the log says why. It is of one daemon alone then, too, and takes writes
+// when that is over; and so it is the second time. One that was never opened is refused meanwhile.
+func TestADirectoryThatIsReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	at, note := filepath.Join(dir, "disk"), filepath.Join(dir, "note")
+	must(t, os.Mkdir(at, 0o700), unix.Mount("none", at, "tmpfs", 0, ""))
+	defer func() { must(t, unix.Unmount(at, 0)) }()
+	turn := func(flags uintptr) {
+		t.Helper()
+		must(t, unix.Mount("", at, "", unix.MS_REMOUNT|flags, ""))
+	}
+	open := func(log *bytes.Buffer) (*Disk, error) {
+		return Open(at, 1<<20, self, note, slog.New(slog.NewTextHandler(log, nil)))
+	}
+	turn(unix.MS_RDONLY)
+	if _, err := open(new(bytes.Buffer)); !errors.Is(err, unix.EROFS) {
+		t.Errorf("it was never opened: %v", err)
+	}
+	turn(0)
+	releaseBefore(t, at)
+	opens(t, at, note)
+	for range 2 {
+		turn(unix.MS_RDONLY)
+		var log bytes.Buffer
+		d, err := open(&log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Free() != 0 || d.Take(0) || !strings.Contains(log.String(), "pool-nvme directory suspended") || !strings.Contains(log.String(), "read-only") {
+			t.Errorf("it is read-only, and %d bytes are free\n%s", d.Free(), &log)
+		}
+		job, err := d.Job(7)
+		must(t, err)
+		if got, err := job.ReadFile("1/maps/000000.0.a.b"); string(got) != "words" {
+			t.Errorf("a map there is %q: %v", got, err)
+		}
+		if _, err := open(new(bytes.Buffer)); !errors.Is(err, meta.ErrBusy) {
+			t.Errorf("it is opened once more: %v", err)
+		}
+		must(t, job.Close(), d.Close())
+		turn(0)
+		log.Reset()
+		d, err = open(&log)
+		must(t, err)
+		if d.Free() == 0 || log.Len() > 0 {
+			t.Errorf("it takes writes, and %d bytes are free\n%s", d.Free(), &log)
+		}
+		must(t, d.Close())
+	}
 }
 
 // opens holds a directory to being opened, with nothing counted that was not there.

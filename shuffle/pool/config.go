@@ -39,10 +39,11 @@ type Disk struct {
 }
 
 // Try says why the directory could not be opened now, or made if it is not there, by a pool whose own
-// directory is dir, and makes nothing.
+// directory is dir, and makes nothing. One that the pool has had before need not take writes now, as a
+// file system that turned read-only by an error: what it has is read.
 func (d Disk) Try(dir string) error {
-	err := disk.Known(d.Dir, note(dir))
-	if err == nil {
+	known, err := disk.Known(d.Dir, note(dir))
+	if err == nil && !known {
 		err = cmp.Or(meta.MayMakeDir(d.Dir), meta.MayMakeIn(d.Dir))
 	}
 	if err != nil {

@@ -431,6 +431,84 @@ func TestADiskOfThePoolIsSilent(t *testing.T) {
 	sh(t, `fsfreeze -u "$2"; rm -r "$1/shuffle/job"; while grep -q "$3/pool" /proc/self/mounts; do sleep 0.1; done`, n.mount, disk, n.state)
 }
 
+// A daemon starts on a disk that turned read-only while it was down, as a file system does by itself
+// after an error, and serves the durable maps there. What is to last is not committed meanwhile, and other
+// maps are in memory; no other daemon gets the directory. The same rename goes well when the disk takes
+// writes again; and so it is the second time. A disk that the node has not had before is refused.
+func TestADiskOfThePoolIsReadOnly(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	disk := newDisk(t, n, 24)
+	options := []string{"--pool-ram", "16MiB", "--pool-nvme", disk + ":16MiB"}
+	remount := func(as string) { sh(t, `mount -o remount,"$2" "$1"`, disk, as) }
+	remount("ro")
+	r := n.refused(append(options, "--background")...)
+	for _, words := range []string{disk, "read-only file system; have that take writes"} {
+		if r.code == 0 || !strings.Contains(r.err, words) {
+			t.Errorf("the node begins on it: %v, want %q", r, words)
+		}
+	}
+	remount("rw")
+	n.startPool(options...)
+	stage := n.mount + "/shuffle/job/s"
+	write := func(i int) (sum string) {
+		return sh(t, `yes "words $2" | head -c 300000 >"$1/.map-00000$2.0"; sha256sum <"$1/.map-00000$2.0"`, stage, fmt.Sprint(i))
+	}
+	commit := func(i int) result {
+		return command(t, "mv", fmt.Sprintf("%s/.map-00000%d.0", stage, i), fmt.Sprintf("%s/map-00000%d", stage, i))
+	}
+	sh(t, `mkdir -p "$1"; echo 'maps=3 copies=1 ack=durable' >"$1/spec"`, stage)
+	want := write(0)
+	if r := commit(0); r.code != 0 {
+		t.Fatal(r)
+	}
+	for i := range 2 {
+		if i == 0 {
+			n.stop()
+		} else {
+			n.Kill()
+		}
+		n.forgetMemory()
+		remount("ro")
+		n.start(options...)
+		has := func(when string) {
+			t.Helper()
+			if got := sh(t, `for m in "$1"/map-*; do sha256sum <"$m"; done`, stage); got != want {
+				t.Errorf("failure %d, and %s its maps are %q, want %q", i, when, got, want)
+			}
+		}
+		has("while the disk is read-only")
+		if n.logged("pool-nvme directory suspended", "read-only file system", "what it has is read") != i+1 {
+			t.Errorf("failure %d, and the log does not say once that nothing is written there", i)
+		}
+		other := newNode(t)
+		sh(t, `cp -a "$1" "$2"`, n.state, other.state)
+		if r := other.refused(append(options, "--background")...); r.code != 4 || !strings.Contains(r.err, "a rankfs that has the id of this node") {
+			t.Errorf("failure %d, and another daemon gets the directory: %v", i, r)
+		}
+		sum := write(i + 1)
+		if r := commit(i + 1); r.code == 0 || !strings.Contains(r.err, "No space left") {
+			t.Errorf("failure %d, and a map that is to last is committed: %v", i, r)
+		}
+		if n.logged(fmt.Sprintf("commit .map-00000%d.0", i+1), "the disk of the shuffle pool is full, or has failed") == 0 {
+			t.Errorf("failure %d, and the log does not say why no map is committed", i)
+		}
+		n.beginJob(fmt.Sprint("meanwhile", i))
+		remount("rw")
+		eventually.Within(t, waitTime, "the disk takes writes again, and the same rename goes well", func() bool { return commit(i+1).code == 0 })
+		want += sum
+		has("when it takes writes again")
+	}
+	if n := n.logged("is lost on this node", "job=job "); n > 0 {
+		t.Errorf("the log says of %d maps that they are lost", n)
+	}
+	if got := onDisk(t, disk); len(got) != 2*3 { // each map has a table beside it
+		t.Errorf("in the end the disk has %q, want 3 maps", got)
+	}
+	sh(t, `rm -r "$1"/shuffle/*`, n.mount)
+	eventually.Within(t, waitTime, "nothing of the jobs is left", func() bool { return len(mountsBelow(n.state)) == 0 && len(onDisk(t, disk)) == 0 })
+}
+
 // A daemon whose directory is to be made on a disk that does not answer does not start, and
 // the command that mounts says why, though the daemon cannot end before the disk answers.
 func TestAMountOnASilentDisk(t *testing.T) {
