@@ -28,11 +28,11 @@ import (
 // without find does not know the call.
 func helper(t *testing.T, find peers.Finder) splits.Helper {
 	t.Helper()
-	calls := make(wire.Calls)
+	var calls wire.Calls
 	if find != nil {
-		peers.FindFor(calls, find)
+		calls = peers.FindFor(find)
 	}
-	server, err := wire.NewServer(calls, nil, wire.Limits{})
+	server, err := wire.NewServer(wire.Limits{}, nil, calls)
 	if err != nil {
 		t.Fatal(err)
 	}

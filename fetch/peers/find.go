@@ -26,10 +26,10 @@ const findWait = time.Second
 // returns a file, for the caller to close, and how long it is.
 type Finder func(ctx context.Context, scheme string, what []byte) (*os.File, int64, error)
 
-// FindFor adds to calls the two by which other nodes have this one look through a split: that of
+// FindFor has the two calls by which other nodes have this one look through a split: that of
 // a release that does so for HDFS alone, and names no scheme, and one that names it. A node of
 // that release refuses the second, and so takes no request of another source for one of HDFS.
-func FindFor(calls wire.Calls, find Finder) wire.Calls {
+func FindFor(find Finder) wire.Calls {
 	answer := func(ctx context.Context, scheme string, what []byte, a wire.Answer) error {
 		f, size, err := find(ctx, scheme, what)
 		if err != nil {
@@ -37,14 +37,15 @@ func FindFor(calls wire.Calls, find Finder) wire.Calls {
 		}
 		return send(ctx, f, size, a)
 	}
-	calls[callFind] = func(ctx context.Context, q wire.Request, a wire.Answer) error {
-		return answer(ctx, uri.HDFS, q.Body, a)
+	return wire.Calls{
+		callFind: func(ctx context.Context, q wire.Request, a wire.Answer) error {
+			return answer(ctx, uri.HDFS, q.Body, a)
+		},
+		callFindIn: func(ctx context.Context, q wire.Request, a wire.Answer) error {
+			scheme, what, _ := bytes.Cut(q.Body, []byte{'\n'})
+			return answer(ctx, string(scheme), what, a)
+		},
 	}
-	calls[callFindIn] = func(ctx context.Context, q wire.Request, a wire.Answer) error {
-		scheme, what, _ := bytes.Cut(q.Body, []byte{'\n'})
-		return answer(ctx, string(scheme), what, a)
-	}
-	return calls
 }
 
 // Find has a node find what is said of sources of a scheme, and writes what it found to w. If

@@ -135,7 +135,7 @@ func TestRequestsOfTwoSources(t *testing.T) {
 				for _, scheme := range test.knows {
 					looks[scheme] = sources[scheme].look
 				}
-				calls := peers.FindFor(make(wire.Calls), splits.NewFinder("", peers.MaxFound, looks).Find)
+				calls := peers.FindFor(splits.NewFinder("", peers.MaxFound, looks).Find)
 				maps.DeleteFunc(calls, func(number uint8, _ wire.Call) bool { return number > test.call })
 				l, dial := wiretest.Networks[0].Listen(t)
 				wiretest.Serve(t, l, calls, nil, wire.Limits{})
@@ -172,7 +172,7 @@ func TestFormOfRequestsToFind(t *testing.T) {
 		{"keys", "7\n8\n", inAny, "keys\n7\n8\n"},
 	} {
 		var asked, found string
-		calls := peers.FindFor(make(wire.Calls), func(_ context.Context, scheme string, what []byte) (*os.File, int64, error) {
+		calls := peers.FindFor(func(_ context.Context, scheme string, what []byte) (*os.File, int64, error) {
 			found = scheme + " " + string(what)
 			return nil, 0, meta.ErrBusy
 		})

@@ -39,11 +39,22 @@ func TestUnknownCall(t *testing.T) {
 	}
 }
 
-// A number is of a call or of a push.
-func TestCallAndPush(t *testing.T) {
-	calls := wire.Calls{1: func(context.Context, wire.Request, wire.Answer) error { return nil }}
-	pushes := wire.Pushes{1: func(context.Context, wire.Request, *wire.Stream) ([]byte, error) { return nil, nil }}
-	if _, err := wire.NewServer(calls, pushes, wire.Limits{}); !errors.Is(err, meta.ErrInvalid) {
-		t.Errorf("%v, want %v", err, meta.ErrInvalid)
+// A number is of one call or of one push, of whichever package.
+func TestNumbers(t *testing.T) {
+	call := func(context.Context, wire.Request, wire.Answer) error { return nil }
+	push := func(context.Context, wire.Request, *wire.Stream) ([]byte, error) { return nil, nil }
+	for _, test := range []struct {
+		name   string
+		calls  []wire.Calls
+		pushes wire.Pushes
+		want   error
+	}{
+		{"each its own", []wire.Calls{{1: call, 2: call}, nil, {3: call}}, wire.Pushes{4: push}, nil},
+		{"of two calls", []wire.Calls{{1: call, 2: call}, {2: call}}, nil, meta.ErrInvalid},
+		{"of a call and a push", []wire.Calls{{1: call}, {2: call}}, wire.Pushes{2: push}, meta.ErrInvalid},
+	} {
+		if _, err := wire.NewServer(wire.Limits{}, test.pushes, test.calls...); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, err, test.want)
+		}
 	}
 }

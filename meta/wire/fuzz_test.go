@@ -142,7 +142,7 @@ func FuzzStream(f *testing.F) {
 		want, whole := streamed(b, granted)
 		var got []byte
 		read := make(chan error, 1)
-		server, err := NewServer(nil, Pushes{1: func(_ context.Context, _ Request, in *Stream) ([]byte, error) {
+		server, err := NewServer(Limits{}, Pushes{1: func(_ context.Context, _ Request, in *Stream) ([]byte, error) {
 			err := in.Grant(granted)
 			for p := make([]byte, 1+int(room)); err == nil; {
 				var n int
@@ -157,7 +157,7 @@ func FuzzStream(f *testing.F) {
 				return nil, nil
 			}
 			return nil, err
-		}}, Limits{})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

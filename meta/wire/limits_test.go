@@ -358,7 +358,7 @@ func (z *zeros) Gather(_ context.Context, _ [32]byte, runs []wire.Run, emit func
 
 // A wrong limit is found at once.
 func TestLimits(t *testing.T) {
-	if _, err := wire.NewServer(calls(&store{}), nil, wire.Limits{Runs: 5}); !errors.Is(err, meta.ErrInvalid) {
+	if _, err := wire.NewServer(wire.Limits{Runs: 5}, nil, calls(&store{})); !errors.Is(err, meta.ErrInvalid) {
 		t.Errorf("%v, want %v", err, meta.ErrInvalid)
 	}
 }
@@ -366,7 +366,7 @@ func TestLimits(t *testing.T) {
 // Errors of Accept that pass are waited out; others end Serve.
 func TestAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, err := wire.NewServer(calls(&store{}), nil, wire.Limits{})
+		server, err := wire.NewServer(wire.Limits{}, nil, calls(&store{}))
 		if err != nil {
 			t.Fatal(err)
 		}

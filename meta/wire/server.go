@@ -24,8 +24,9 @@ type Server struct {
 	}
 }
 
-// NewServer makes a server; limits that are zero get their defaults.
-func NewServer(calls Calls, pushes Pushes, l Limits) (*Server, error) {
+// NewServer makes a server of the calls of several packages. No number may come twice.
+// Limits that are zero get their defaults.
+func NewServer(l Limits, pushes Pushes, calls ...Calls) (*Server, error) {
 	s := &Server{handlers: make(map[uint8]handler), limits: l.withDefaults(), scratch: newScratch()}
 	if s.limits.Runs < MaxRuns {
 		return nil, fmt.Errorf("limit of %d runs %w: use %d or more, as one request may have", s.limits.Runs, meta.ErrInvalid, MaxRuns)
@@ -33,14 +34,19 @@ func NewServer(calls Calls, pushes Pushes, l Limits) (*Server, error) {
 	s.room = newRoom(&s.limits)
 	s.mu.visitors = make(map[string]*counters)
 	gate := newGate(s.limits.Requests, s.limits.PerPeer, &s.limits)
-	for number, call := range calls {
-		s.handlers[number] = handler{gate: gate, do: func(ctx context.Context, q Request, _ *Stream, a Answer) error {
-			return call(ctx, q, a)
-		}}
+	for _, some := range calls {
+		for number, call := range some {
+			if s.handlers[number].do != nil {
+				return nil, fmt.Errorf("call %d %w: two calls have that number", number, meta.ErrInvalid)
+			}
+			s.handlers[number] = handler{gate: gate, do: func(ctx context.Context, q Request, _ *Stream, a Answer) error {
+				return call(ctx, q, a)
+			}}
+		}
 	}
 	gate = newGate(s.limits.Pushes, s.limits.PerPusher, &s.limits)
 	for number, push := range pushes {
-		if calls[number] != nil {
+		if s.handlers[number].do != nil {
 			return nil, fmt.Errorf("call %d %w: it is both asked for and pushed", number, meta.ErrInvalid)
 		}
 		s.handlers[number] = handler{gate: gate, do: push.do, pushed: true}

@@ -119,7 +119,7 @@ func identity(t testing.TB) tls.Certificate {
 // Serve runs a server until the end of the test or of stop. Then it has nothing left.
 func Serve(t testing.TB, l net.Listener, calls wire.Calls, pushes wire.Pushes, limits wire.Limits) (server *wire.Server, stop func()) {
 	t.Helper()
-	server, err := wire.NewServer(calls, pushes, limits)
+	server, err := wire.NewServer(limits, pushes, calls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -89,16 +88,16 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 // offer makes the server by which other nodes have the records and files of s, have find look
 // through splits for them, and reach the shuffle pool, if this node has one.
 func (m *member) offer(s peers.Store, find peers.Finder, p *pool.Pool) (err error) {
-	calls, pushes := peers.FindFor(peers.Calls(s), find), wire.Pushes(nil)
+	var pooled wire.Calls
+	var pushes wire.Pushes
 	if p != nil {
-		var more wire.Calls
-		more, pushes = p.Calls()
-		maps.Copy(calls, more)
+		pooled, pushes = p.Calls()
 	}
-	m.server, err = wire.NewServer(calls, pushes, wire.Limits{Log: m.log, Name: func(c net.Conn) string {
+	limits := wire.Limits{Log: m.log, Name: func(c net.Conn) string {
 		node, _ := trust.PeerID(c)
 		return node
-	}})
+	}}
+	m.server, err = wire.NewServer(limits, pushes, peers.Calls(s), peers.FindFor(find), pooled)
 	return err
 }
 

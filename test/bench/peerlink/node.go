@@ -69,7 +69,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	server, err := wire.NewServer(peers.Calls(s), nil, wire.Limits{})
+	server, err := wire.NewServer(wire.Limits{}, nil, peers.Calls(s))
 	if err != nil {
 		return err
 	}
