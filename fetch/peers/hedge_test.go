@@ -208,6 +208,34 @@ func TestHedgesOfTheDead(t *testing.T) {
 	})
 }
 
+// A node that the cluster says is down is not waited for, whether another way runs beside it or not.
+func TestGoneDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dead := func(context.Context, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go io.Copy(io.Discard, there)
+			return here, nil
+		}
+		r := &racer{client: connect(dead, wire.Config{})}
+		defer wiretest.Close(t, r.wire)
+		r.dst = make([]byte, 10)
+		goesDown := func() {
+			r.wire.Follow([]string{"n"})
+			time.AfterFunc(2*time.Second, func() { r.wire.Follow(nil) })
+		}
+		goesDown()
+		begin, want := time.Now(), peers.Want{Dataset: dataset, Runs: one}
+		if err := r.Gather(t.Context(), "n", want, [][]byte{r.dst}); !errors.Is(err, meta.ErrUnavailable) || time.Since(begin) != 2*time.Second {
+			t.Errorf("given up after %v: %v", time.Since(begin), err)
+		}
+		goesDown()
+		want.Alone = true
+		if spare, took, err := r.hedge(t, want, time.Millisecond, nil); !spare || took != 2001*time.Millisecond || err != nil {
+			t.Errorf("spare %v after %v, %v; want it when the node has gone down", spare, took, err)
+		}
+	})
+}
+
 // A race that was lost counts too, or a node that has begun to be slow would
 // be taken for as fast as ever.
 func TestLostRacesCount(t *testing.T) {

@@ -15,6 +15,7 @@ type Client struct {
 	asking
 	ctx    context.Context // until Close
 	cancel context.CancelFunc
+	up     *uptimes
 
 	mu struct {
 		sync.Mutex
@@ -26,7 +27,7 @@ type Client struct {
 
 // New makes a client.
 func New(dial Dial, c Config) *Client {
-	k := &Client{asking: asking{dial: dial, config: c.withDefaults(), scratch: newScratch()}}
+	k := &Client{asking: asking{dial: dial, config: c.withDefaults(), scratch: newScratch()}, up: newUptimes()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.mu.peers = make(map[string]*peer)
 	return k
@@ -57,6 +58,11 @@ func (c *Client) Keep(keep func(node string) bool) {
 	}
 }
 
+// Follow says which nodes are up, as the cluster knows. What is under way with one that was up
+// and is no more ends: that is sooner than a node that is silent is given up. A node that is down
+// can be asked, and has its time: it may be the last that has something.
+func (c *Client) Follow(up []string) { c.up.follow(up) }
+
 // use finds a node, to be left with c.mu.users.Done.
 func (c *Client) use(node string) (*peer, error) {
 	c.mu.Lock()
@@ -76,8 +82,8 @@ func (c *Client) use(node string) (*peer, error) {
 // Pull asks a node for what q says, and puts the answer into to, all of it or an
 // error. It can be
 //
-//   - meta.ErrUnavailable: the node cannot be reached, hangs, is gone, or
-//     is not asked now because it failed before. Another way may do.
+//   - meta.ErrUnavailable: the node cannot be reached, hangs, is gone or has
+//     gone down, or is not asked now because it failed before. Another way may do.
 //   - meta.ErrBusy: it, or the way to it, has enough to do.
 //   - meta.ErrCorrupt: what it sent is not what it meant to send.
 //   - errors.ErrUnsupported: it does not know the call.
@@ -116,6 +122,7 @@ func (c *Client) do(ctx context.Context, node string, x *exchange) error {
 	defer context.AfterFunc(c.ctx, func() {
 		cancel(fmt.Errorf("%w: the daemon is shutting down", meta.ErrBusy))
 	})()
+	defer c.up.whenDown(node, func() { cancel(errWentDown) })()
 	c.count.requests.Add(1)
 	p.count.requests.Add(1)
 	if err = p.exchange(ctx, x); err != nil {
@@ -128,6 +135,19 @@ func (c *Client) do(ctx context.Context, node string, x *exchange) error {
 	c.count.items.Add(n)
 	p.count.items.Add(n)
 	return nil
+}
+
+// WhileUp does what a caller does before it asks a node and while it does, for as long as Pull
+// and Push would go on.
+func (c *Client) WhileUp(ctx context.Context, node string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.up.whenDown(node, func() { cancel(errWentDown) })()
+	err := ask(ctx)
+	if err != nil && context.Cause(ctx) == errWentDown {
+		return errWentDown
+	}
+	return err
 }
 
 // BacksOff reports whether a node would not be asked now, having failed lately. Once

@@ -319,12 +319,7 @@ func TestCopyForANodeThatGoesDown(t *testing.T) {
 		s.mu.Lock()
 		s.mu.silent[other.id] = true
 		s.mu.Unlock()
-		time.AfterFunc(2*time.Second, func() {
-			s.mu.Lock()
-			s.mu.lost[other.id] = true
-			s.mu.Unlock()
-			s.must(state.Sender{Node: m.id}, &state.MakeJob{Node: m.id, Name: "other", UID: 7})
-		})
+		time.AfterFunc(2*time.Second, func() { s.loses(other.id) })
 		begin := time.Now()
 		m.commit("s", 0, 0, "text")
 		if took := time.Since(begin); took != 2*time.Second {

@@ -211,10 +211,7 @@ func TestSilentNode(t *testing.T) {
 				}
 				set(s.mu.silent, has[0], true)
 				if tt.noticed > 0 {
-					time.AfterFunc(tt.noticed, func() {
-						set(s.mu.lost, has[0], true)
-						s.must(state.Sender{Node: reader.id}, &state.MakeJob{Node: reader.id, Name: "other", UID: 7})
-					})
+					time.AfterFunc(tt.noticed, func() { s.loses(has[0]) })
 				}
 				if tt.speaks > 0 {
 					set(s.mu.down, has[1], true)

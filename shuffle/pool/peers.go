@@ -2,14 +2,10 @@ package pool
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"sync"
 
 	"rankfs/meta"
 	"rankfs/meta/wire"
 	"rankfs/shuffle/packing"
-	"rankfs/shuffle/placement"
 	"rankfs/shuffle/turns"
 )
 
@@ -54,7 +50,7 @@ func (p peers) pull(ctx context.Context, node string, by turns.Party, q wire.Req
 // exchange does one with a node when it is the turn of that job, and where something is packed its
 // turn for that.
 func (p peers) exchange(ctx context.Context, in *turns.Exchanges, node string, by turns.Party, q wire.Request, packed meta.Compression, do func(context.Context) error) error {
-	return p.whileUp(ctx, node, func(ctx context.Context) error {
+	return p.config.Wire.WhileUp(ctx, node, func(ctx context.Context) error {
 		return in.InTurn(ctx, node, by, q, func() error {
 			if packed == meta.Uncompressed {
 				return do(ctx)
@@ -67,40 +63,4 @@ func (p peers) exchange(ctx context.Context, in *turns.Exchanges, node string, b
 			return do(ctx)
 		})
 	})
-}
-
-// errWentDown is why a node is not waited for any more.
-var errWentDown = fmt.Errorf("node %w: it has gone down", meta.ErrUnavailable)
-
-// whileUp asks a node that is up as long as the cluster says so, which is sooner than a node
-// that is silent is given up.
-func (p peers) whileUp(ctx context.Context, node string, ask func(context.Context) error) error {
-	isUp := func() bool {
-		return slices.ContainsFunc(p.config.Nodes(), func(n placement.Node) bool { return n.ID == node })
-	}
-	if !isUp() { // it is the last that has a copy
-		return ask(ctx)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for {
-			changed := p.config.State.ClusterChanged()
-			if !isUp() {
-				cancel(errWentDown)
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	defer watch.Wait()
-	defer cancel(nil)
-	err := ask(ctx)
-	if err != nil && context.Cause(ctx) == errWentDown {
-		return errWentDown
-	}
-	return err
 }

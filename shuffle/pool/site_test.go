@@ -121,6 +121,7 @@ func (m *member) start() {
 	t := m.site.t
 	t.Helper()
 	client := wire.New(m.site.connect, wire.Config{Log: slog.New(slog.DiscardHandler)})
+	client.Follow(m.site.upIDs())
 	m.wire = client
 	self := m.id
 	if m.guest {
@@ -241,6 +242,23 @@ func (s *site) fail(nodes ...*member) {
 	for _, m := range nodes {
 		s.mu.down[m.id] = true
 	}
+}
+
+// loses has the cluster know that a node is down.
+func (s *site) loses(id string) {
+	s.mu.Lock()
+	s.mu.lost[id] = true
+	s.mu.Unlock()
+	for _, m := range s.members {
+		m.wire.Follow(s.upIDs())
+	}
+}
+
+func (s *site) upIDs() (ids []string) {
+	for _, n := range s.up("") {
+		ids = append(ids, n.ID)
+	}
+	return ids
 }
 
 // up are the nodes as one of them knows them.

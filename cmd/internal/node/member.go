@@ -82,6 +82,7 @@ func openMember(ctx context.Context, c Config, tcp *net.TCPListener, handlers ma
 	m.peers = peers.New(m.wire, peers.Config{})
 	m.owners.Self = id
 	m.owners.Follow(ownersOf(m.machine.Nodes()))
+	m.wire.Follow(upOf(m.machine.Nodes()))
 	return m, nil
 }
 
@@ -230,8 +231,8 @@ func (m *member) awaitVotes(ctx context.Context) {
 	}
 }
 
-// follow has those that keep something of other nodes know which there are. One that is back is
-// asked at once, however it failed before.
+// follow has those that keep something of other nodes know which there are, and which are up.
+// One that is back is asked at once, however it failed before.
 func (m *member) follow(ctx context.Context) {
 	known := make(map[string]state.Node)
 	for {
@@ -244,6 +245,7 @@ func (m *member) follow(ctx context.Context) {
 		was := known
 		known = now
 		m.owners.Follow(ownersOf(m.machine.Nodes()))
+		m.wire.Follow(upOf(m.machine.Nodes()))
 		m.wire.Keep(func(id string) bool { return is(id) && !isBack(was[id], now[id]) })
 		m.peers.Keep(is)
 		m.server.Keep(is)
@@ -270,6 +272,16 @@ func ownersOf(nodes []state.Node) (all []plan.Node) {
 		all = append(all, plan.Node{ID: n.ID, Host: n.Host, Up: n.Up, Drained: n.Drained})
 	}
 	return all
+}
+
+// upOf has the nodes that are up.
+func upOf(nodes []state.Node) (up []string) {
+	for _, n := range nodes {
+		if n.Up {
+			up = append(up, n.ID)
+		}
+	}
+	return up
 }
 
 // addr is where others reach this node.
