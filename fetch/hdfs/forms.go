@@ -75,7 +75,7 @@ const wholeFiles = "files:1000"
 // whole makes one record of each file. Small files that follow one another are
 // a chunk together; a larger file is a chunk of its own.
 func whole(name string) form {
-	return form{name: name, read: plain, scan: func(ctx context.Context, s *scan) error {
+	return form{name: name, read: plain, together: true, scan: func(ctx context.Context, s *scan) error {
 		for first := 0; first < len(s.files); {
 			var blocks []namenode.Block
 			n, size := 0, int64(0)

@@ -57,7 +57,7 @@ func (s *Source) Attach(ctx context.Context, x *index.Index, fingerprint string)
 	}
 	s.index, s.places = x, newPlaces()
 	s.watch = newWatch(s.look)
-	s.where = newWhereabouts(s.cluster, x, strings.HasPrefix(name, "files"), s.clusters.config.Review)
+	s.where = newWhereabouts(s.cluster, x, s.form.together, s.clusters.config.Review)
 	return nil
 }
 

@@ -40,6 +40,8 @@ type form struct {
 	read func(ctx context.Context, s *Source, want fileRead) error
 	// whole: a file can only be read as a whole, so all that is wanted of it is one read.
 	whole bool
+	// together: a chunk is whole files.
+	together bool
 }
 
 // A fileRead has the segments of a read in one file.
