@@ -127,8 +127,9 @@ func (c *Client) do(ctx context.Context, node string, x *exchange) error {
 	p.count.requests.Add(1)
 	if err = p.exchange(ctx, x); err != nil {
 		p.outrun(x, err)
-		c.count.failed(err, ctx.Err() != nil)
-		p.count.ended(err, ctx.Err() != nil)
+		stopped := ctx.Err() != nil && context.Cause(ctx) != errWentDown
+		c.count.failed(err, stopped)
+		p.count.ended(err, stopped)
 		return fmt.Errorf("ask node %s: %w", node, err)
 	}
 	n := total(x.request.Runs)

@@ -54,7 +54,8 @@ func TestNodeGoesDown(t *testing.T) {
 	}
 }
 
-// A node that has gone down and is up again is given up when it goes down once more.
+// A node that has gone down and is up again is given up when it goes down once more. Both times it
+// is the node that has failed, and not its caller that has stopped.
 func TestNodeGoesDownAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := wire.New(silent, wire.Config{})
@@ -66,6 +67,9 @@ func TestNodeGoesDownAgain(t *testing.T) {
 			if err := get(t.Context(), c, 0, one, [][]byte{make([]byte, 10)}); !errors.Is(err, meta.ErrUnavailable) || time.Since(begin) != time.Second {
 				t.Errorf("given up after %v: %v", time.Since(begin), err)
 			}
+		}
+		if s := c.Stats(); s.Unavailable != 2 || s.Stopped != 0 {
+			t.Errorf("%d requests failed as the node was not available and %d as they were stopped, want 2 and 0", s.Unavailable, s.Stopped)
 		}
 	})
 }
