@@ -21,12 +21,16 @@ const mark = ".id-"
 // Known reports whether a directory is the one in which a node has its place by its note, and says why
 // it is not. Without a note it is not known, which is no error. It makes nothing.
 func Known(at, note string) (known bool, err error) {
-	place, err := os.ReadFile(note)
+	noted, err := os.ReadFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err == nil {
-		_, err = os.Lstat(filepath.Join(at, strings.TrimSpace(string(place))))
+	place := strings.TrimSpace(string(noted))
+	switch {
+	case err == nil && !strings.HasPrefix(filepath.Base(place), mark):
+		err = fs.ErrNotExist // a note of no place: it is damaged
+	case err == nil:
+		_, err = os.Lstat(filepath.Join(at, place))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, meta.Worded(meta.ErrNotExist, "it is not the one that has the maps of this node: mount its disk first, or name that one with --pool-nvme; to give those maps up and begin anew, remove the note of where they are, with: rm %s", meta.ShellWord(note))

@@ -47,6 +47,8 @@ func TestADirectoryThatIsNotTheOneOfTheNote(t *testing.T) {
 		must(t, os.RemoveAll(at), os.Rename(away, at))
 		opens(t, at, note)
 	}
+	must(t, os.WriteFile(note, nil, 0o600)) // damaged: it is of no place
+	refused(t, at, note)
 	must(t, os.RemoveAll(filepath.Join(at, "pool-"+self)))
 	refused(t, at, note)
 	must(t, os.Remove(note))
