@@ -59,7 +59,7 @@ func (n *slabs) PinCache(ctx context.Context, r control.CachePinRequest) (contro
 	_, kind := cachedAs(v.Batches())
 	was, err := n.pins.set(v.Key(), at)
 	if err == nil {
-		n.restorePin(v.Key()) // it may have been settled or refreshed meanwhile
+		err = n.restorePin(v.Key()) // it may have been settled or refreshed meanwhile
 	}
 	return control.CachePin{
 		ViewName: control.NameOf(v.Called()), Tier: r.Tier, Kind: kind, Was: tierNames[was], TooLarge: n.tooLarge(v),
@@ -90,16 +90,17 @@ func (n *slabs) RestorePins(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		n.restorePin(view)
+		if err := n.restorePin(view); err != nil {
+			n.Log.Warn("a pinned view cannot be opened", "view", view, "cause", err)
+		}
 	}
 }
 
 // restorePin opens a pinned view, so that the pins meet it as it is now: before, it is not
 // known which series name its batches.
-func (n *slabs) restorePin(view string) {
-	if _, err := n.Views.Open(view); err != nil {
-		n.Log.Warn("a pinned view cannot be opened", "view", view, "cause", err)
-	}
+func (n *slabs) restorePin(view string) error {
+	_, err := n.Views.Open(view)
+	return err
 }
 
 // name notes the names of a view's series.
