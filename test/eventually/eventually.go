@@ -35,6 +35,22 @@ func Done(t testing.TB, limit time.Duration, what string, do func() error) {
 	}
 }
 
+// Ends waits for two minutes at most until do returns, and says what its error is: it may wait
+// for what must not hold it up.
+func Ends(t testing.TB, what string, do func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("%s does not end", what)
+	}
+}
+
 func within(limit time.Duration, is func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

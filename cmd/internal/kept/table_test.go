@@ -19,6 +19,7 @@ import (
 	"rankfs/cmd/internal/views"
 	"rankfs/fetch"
 	"rankfs/meta/durable"
+	"rankfs/test/eventually"
 )
 
 // lines are a source and its index.
@@ -71,21 +72,6 @@ func (d *disk) write(path string, text []byte, mode fs.FileMode) error {
 	return durable.WriteFile(path, text, mode)
 }
 
-// within fails the test if something does not end, and reports its error.
-func within(t *testing.T, what string, do func() error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Fatalf("%s does not end", what)
-	}
-}
-
 // Whatever is kept is in a file that a disk does not take: views are looked up all the same,
 // and it is kept once the file is written.
 func TestNoLookupWaitsForADisk(t *testing.T) {
@@ -116,7 +102,7 @@ func TestNoLookupWaitsForADisk(t *testing.T) {
 				}
 			})
 			<-d.asked
-			within(t, "a lookup", func() error {
+			eventually.Ends(t, "a lookup", func() error {
 				_, err := k.slabs.Views.Open("d@epoch=1")
 				k.keeps("d")
 				k.slabs.registered.find("d")
@@ -154,7 +140,7 @@ func TestPinOfAViewThatChanges(t *testing.T) {
 		t.Fatal("the dataset was not loaded")
 	}
 	var v *views.View
-	within(t, "a lookup", func() (err error) {
+	eventually.Ends(t, "a lookup", func() (err error) {
 		v, err = k.slabs.Views.Open("d@epoch=1")
 		return err
 	})

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"rankfs/cmd/internal/catalog"
 	"rankfs/cmd/internal/catalog/catalogtest"
@@ -119,13 +118,13 @@ func TestOthersAreOpenedWhileOneIsRemoved(t *testing.T) {
 	others.Go(func() { d.Version.Opened().Remove() })
 	eventually.True(t, "it is removed", func() bool { return errors.Is(attached.Read(t.Context(), nil, nil), meta.ErrStale) })
 
-	within(t, "a chunk of the dataset that is removed", func() error {
+	eventually.Ends(t, "a chunk of the dataset that is removed", func() error {
 		if err := chunk(5); !errors.Is(err, meta.ErrStale) { // one that was not asked for before
 			return fmt.Errorf("want that it is removed: %w", err)
 		}
 		return nil
 	})
-	within(t, "a batch of another", open)
+	eventually.Ends(t, "a batch of another", open)
 }
 
 // A read that hangs of a dataset that is removed, or refreshed, is waited for by no other call:
@@ -193,9 +192,9 @@ func TestNoCallWaitsForAReadThatHangs(t *testing.T) {
 				source, indexed := file(t, "", 4)
 				k.Put(catalog.Registration{Name: "slow", Source: source, View: "ranks=1,step=1"}, indexed)
 			} else {
-				within(t, "the removal", func() error { return c.Remove(context.Background(), "slow") })
+				eventually.Ends(t, "the removal", func() error { return c.Remove(context.Background(), "slow") })
 			}
-			within(t, "the name", func() error {
+			eventually.Ends(t, "the name", func() error {
 				for name := range dropped {
 					if name == "slow" {
 						break
@@ -204,29 +203,14 @@ func TestNoCallWaitsForAReadThatHangs(t *testing.T) {
 				return nil
 			})
 			if tt.instead {
-				within(t, "what the name stands for now", func() error { return open("slow") })
+				eventually.Ends(t, "what the name stands for now", func() error { return open("slow") })
 			}
-			within(t, "another that was there", func() error { return open("d") })
+			eventually.Ends(t, "another that was there", func() error { return open("d") })
 			source, indexed = file(t, "", 6)
 			k.Put(catalog.Registration{Name: "new", Source: source, View: "ranks=1,step=1"}, indexed)
-			within(t, "a new one", func() error {
+			eventually.Ends(t, "a new one", func() error {
 				return eventually.Until(t.Context(), func() error { return open("new") })
 			})
 		})
-	}
-}
-
-// within has something done, however much else is not.
-func within(t *testing.T, what string, do func() error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	case <-time.After(2 * time.Minute):
-		t.Errorf("%s is waited for", what)
 	}
 }
